@@ -1,0 +1,1 @@
+//! The host side of dab: everything behind the `dab` command.

@@ -1,0 +1,2 @@
+//! The `dab` command.
+fn main() {}
