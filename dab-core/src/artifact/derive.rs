@@ -1,0 +1,120 @@
+//! What the writer derives from a [`Spec`](super::writer::Spec), in float64: a device never inverts a
+//! matrix, sorts a score or divides by a count.
+
+use alloc::vec::Vec;
+
+use nalgebra::DMatrix;
+
+use super::schema::MAX_CALIBRATION;
+use super::writer::SpecError;
+use crate::scalar::{LARGEST, SMALLEST};
+
+/// A covariance may miss symmetry by this much of its largest entry; the average of both halves is used.
+const SYMMETRY_TOLERANCE: f64 = 1e-4;
+
+pub(super) fn check_len(part: &str, found: usize, expected: usize) -> Result<(), SpecError> {
+    if found == expected { Ok(()) } else { Err(SpecError::Shape { part: part.into(), expected, found }) }
+}
+
+pub(super) fn check_finite(part: &str, index: usize, value: f64) -> Result<(), SpecError> {
+    if value.is_finite() { Ok(()) } else { Err(SpecError::NonFinite { part: part.into(), index }) }
+}
+
+pub(super) fn inverse_std(std: &[f32]) -> Result<Vec<f32>, SpecError> {
+    let invert = |(index, &value): (usize, &f32)| {
+        check_finite("normalize.std", index, value.into())?;
+        if (SMALLEST..=LARGEST).contains(&value) {
+            Ok((1.0 / f64::from(value)) as f32)
+        } else {
+            Err(SpecError::OutOfRange { part: "normalize.std".into(), index, value: value.into() })
+        }
+    };
+    std.iter().enumerate().map(invert).collect()
+}
+
+/// `1/v` and ln|Σ|; `None` when a variance is not positive.
+pub(super) fn diagonal_precision(variance: &[f64]) -> Option<(Vec<f64>, f64)> {
+    let positive = variance.iter().all(|&v| v > 0.0);
+    let log_det = variance.iter().map(|&v| libm::log(v)).sum();
+    positive.then(|| (variance.iter().map(|v| 1.0 / v).collect(), log_det))
+}
+
+/// Packed R = C⁻¹ of Σ = C Cᵀ, and ln|Σ|; `None` when Σ is not positive definite.
+#[expect(clippy::type_complexity, reason = "two refusals: not symmetric, and not positive definite")]
+pub(super) fn full_precision(
+    cov: &[f64],
+    dim: usize,
+    code: usize,
+) -> Result<Option<(Vec<f64>, f64)>, SpecError> {
+    let cov = DMatrix::from_row_slice(dim, dim, cov);
+    let asymmetry = (&cov - cov.transpose()).amax();
+    if asymmetry > SYMMETRY_TOLERANCE * cov.amax() {
+        return Err(SpecError::NotSymmetric { code });
+    }
+    let cov = (&cov + cov.transpose()) * 0.5;
+    let factor = || {
+        let c = cov.cholesky()?.unpack();
+        let log_det = c.diagonal().iter().map(|&l| 2.0 * libm::log(l)).sum();
+        let r = c.solve_lower_triangular(&DMatrix::identity(dim, dim))?;
+        Some(((0..dim).flat_map(|i| (0..=i).map(move |j| (i, j))).map(|at| r[at]).collect(), log_det))
+    };
+    Ok(factor())
+}
+
+/// Pairs of score and p-value just above it: all of up to 256 distinct scores, else a choice that is
+/// dense in the upper tail, where the verdicts are made.
+pub(super) fn calibration_table(scores: &[f32]) -> Result<Vec<(f32, f32)>, SpecError> {
+    const PART: &str = "calibration.scores";
+    if scores.is_empty() {
+        return Err(SpecError::Shape { part: PART.into(), expected: 1, found: 0 });
+    }
+    for (index, &value) in scores.iter().enumerate() {
+        check_finite(PART, index, value.into())?;
+        if value < 0.0 {
+            return Err(SpecError::OutOfRange { part: PART.into(), index, value: value.into() });
+        }
+    }
+    let mut sorted: Vec<f32> = scores.iter().map(|&s| s + 0.0).collect();
+    sorted.sort_by(f32::total_cmp);
+    let n = sorted.len();
+    // The last of equal scores, with how many lie above it.
+    let mut table: Vec<(f32, usize)> = Vec::new();
+    for (i, &score) in sorted.iter().enumerate() {
+        if table.last().is_some_and(|&(s, _)| s == score) {
+            table.pop();
+        }
+        table.push((score, n - 1 - i));
+    }
+    thin(&mut table, usize::from(MAX_CALIBRATION));
+    Ok(table.into_iter().map(|(s, above)| (s, ((1 + above) as f64 / (n as f64 + 1.0)) as f32)).collect())
+}
+
+/// Keeps `max` entries: every one of the upper tail, then ever fewer.
+fn thin(table: &mut Vec<(f32, usize)>, max: usize) {
+    let (n, mut kept) = (table.len(), 0);
+    if n <= max {
+        return;
+    }
+    // Rank from the top of the j-th kept entry: j for the first quarter, then growing so that the last
+    // of them is the lowest score.
+    let dense = max / 4;
+    let ratio = (n - 1) as f64 / dense as f64;
+    let rank = |j: usize| {
+        if j < dense {
+            j
+        } else {
+            let share = (j - dense) as f64 / (max - 1 - dense) as f64;
+            let geometric = dense as f64 * libm::pow(ratio, share);
+            (libm::round(geometric) as usize).max(j)
+        }
+    };
+    let wanted: Vec<usize> = (0..max).map(rank).collect();
+    let mut position = n;
+    table.retain(|_| {
+        position -= 1;
+        let keep = wanted.binary_search(&position).is_ok();
+        kept += usize::from(keep);
+        keep
+    });
+    debug_assert!(kept <= max);
+}

@@ -1,0 +1,21 @@
+//! The artifact: one file that holds a whole model (docs/format.md is the normative page).
+//!
+//! `schema` says what is in it, `reader` turns bytes into a checked [`Model`](crate::Model), `writer`
+//! (feature `alloc`) makes bytes, `error` names every way in which bytes can be wrong.
+
+#[cfg(feature = "alloc")]
+pub mod aligned;
+pub(crate) mod crc;
+#[cfg(feature = "alloc")]
+mod derive;
+pub mod error;
+#[cfg(feature = "alloc")]
+pub mod info;
+pub(crate) mod reader;
+pub mod schema;
+#[cfg(feature = "alloc")]
+pub mod writer;
+
+#[cfg(feature = "alloc")]
+pub use aligned::AlignedBytes;
+pub use error::{ArtifactError, Part};

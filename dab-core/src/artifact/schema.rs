@@ -1,0 +1,302 @@
+//! What is in an artifact: the wire structs, the limits, and the order of the parameters.
+//!
+//! The device reads exactly these; the writer encodes exactly these. Never edit a released struct:
+//! postcard does not describe itself. Add a section and a feature bit, or a new major version.
+//!
+//! Floats are `[u8; 4]` here (little-endian): a bare `f32` field keeps a panic path in postcard.
+
+use heapless::Vec;
+use serde::{Deserialize, Serialize};
+
+use crate::layers::Activation;
+use crate::linalg::jacobi;
+use crate::linalg::triangle::packed_len;
+
+/// First bytes of every artifact: not text, and a text-mode transfer breaks it visibly.
+pub const MAGIC: [u8; 8] = *b"\x89DAB\r\n\x1a\n";
+/// Format version that this crate writes; it reads every minor version of this major one.
+pub const MAJOR: u16 = 1;
+/// Minor version that this crate writes.
+pub const MINOR: u16 = 0;
+/// Incompatible-feature bits that this crate knows.
+pub const KNOWN_INCOMPATIBLE: u32 = 0;
+/// Bytes before the first section.
+pub const HEADER_LEN: usize = 64;
+/// The parameters start at a multiple of this.
+pub const PARAMS_ALIGN: usize = 16;
+
+/// Most dense layers before the head.
+pub const MAX_LAYERS: usize = 16;
+/// Most inputs, and outputs of a layer or the decoder.
+pub const MAX_WIDTH: u32 = 1 << 16;
+/// Most codes.
+pub const MAX_CODES: u32 = 1 << 16;
+/// Largest latent dimension with diagonal covariances.
+pub const MAX_DIM_DIAGONAL: u32 = 1024;
+/// Largest latent dimension with full covariances: what the eigen-decomposition is measured for.
+pub const MAX_DIM_FULL: u32 = jacobi::MAX_DIM as u32;
+/// Most scores in the calibration table.
+pub const MAX_CALIBRATION: u16 = 256;
+/// Most known-answer vectors.
+pub const MAX_SELF_TESTS: u8 = 8;
+
+/// The structs below in words; its hash is the schema key in the header.
+pub const SCHEMA: &str = "inputs:u32 normalized:bool \
+    layers:[outputs:u32 bias:bool activation:enum residual:?(source:u8 before_activation:bool)] \
+    head:(activation:enum bias:bool covariance:enum) dim:u32 codes:u32 alpha:f32 \
+    decoder:?(task:enum outputs:u32 bias:bool) \
+    calibration:?(points:u16 held_out:u32 doubtful:f32 unfamiliar:f32) \
+    self_test:(vectors:u8 digest:u32le) \
+    params:[normalize.mean normalize.inverse_std (layer.weight layer.bias)* head.weight head.bias \
+    codes.mean codes.precision codes.log_det codes.prior decoder.weight decoder.bias \
+    calibration.score calibration.p_value self_test.input self_test.uncertainty]";
+
+/// FNV-1a of [`SCHEMA`].
+pub const SCHEMA_KEY: u64 = {
+    let (bytes, mut hash, mut i) = (SCHEMA.as_bytes(), 0xcbf2_9ce4_8422_2325u64, 0);
+    while i < bytes.len() {
+        hash = (hash ^ bytes[i] as u64).wrapping_mul(0x0000_0100_0000_01b3);
+        i += 1;
+    }
+    hash
+};
+
+/// How the head's outputs describe a covariance. The order is the encoding: append only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CovarianceKind {
+    /// method.md E1.
+    Diagonal,
+    /// method.md E2.
+    Spectral,
+    /// method.md E3.
+    Cholesky,
+}
+
+impl CovarianceKind {
+    /// All of them, in the artifact's order.
+    pub const ALL: [Self; 3] = [Self::Diagonal, Self::Spectral, Self::Cholesky];
+
+    /// Lower-case name, as `dab pack` reads it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Diagonal => "diagonal",
+            Self::Spectral => "spectral",
+            Self::Cholesky => "cholesky",
+        }
+    }
+
+    /// Outputs of the head: mean and spread.
+    #[must_use]
+    pub const fn raw_len(self, dim: usize) -> usize {
+        dim + self.precision_len(dim)
+    }
+
+    /// Values that a code stores of its precision.
+    #[must_use]
+    pub const fn precision_len(self, dim: usize) -> usize {
+        match self {
+            Self::Diagonal => dim,
+            Self::Spectral | Self::Cholesky => packed_len(dim),
+        }
+    }
+}
+
+/// What the decoder's outputs mean. The order is the encoding: append only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Task {
+    /// Means of normal distributions.
+    Regression,
+    /// Logits, one per class.
+    Classification,
+}
+
+/// An earlier activation that a layer adds to its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Residual {
+    /// Which: 0 is the normalised input, `n` the output of the `n`-th layer (counting from 1).
+    pub source: u8,
+    /// Whether it is added before the activation function rather than after it.
+    pub before_activation: bool,
+}
+
+/// One dense layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LayerMeta {
+    /// Outputs.
+    pub outputs: u32,
+    /// Whether a bias is stored.
+    pub bias: bool,
+    /// What follows the affine map.
+    pub activation: Activation,
+    /// Earlier activation to add.
+    pub residual: Option<Residual>,
+}
+
+/// The affine map to the raw encoder outputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeadMeta {
+    /// Applied to the features before the head.
+    pub activation: Activation,
+    /// Whether a bias is stored.
+    pub bias: bool,
+    /// How the outputs are read.
+    pub covariance: CovarianceKind,
+}
+
+/// The affine map from the latent mean to the outputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DecoderMeta {
+    /// What the outputs mean.
+    pub task: Task,
+    /// How many there are.
+    pub outputs: u32,
+    /// Whether a bias is stored.
+    pub bias: bool,
+}
+
+/// The calibration table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CalibrationMeta {
+    /// Scores in the table.
+    pub points: u16,
+    /// Held-out inputs that they were chosen from.
+    pub held_out: u32,
+    /// False-alarm rate of doubtful or worse, f32.
+    pub doubtful: [u8; 4],
+    /// False-alarm rate of unfamiliar, f32.
+    pub unfamiliar: [u8; 4],
+}
+
+/// The known-answer vectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SelfTestMeta {
+    /// How many.
+    pub vectors: u8,
+    /// CRC-32C, little-endian, of the bits of every distance and output of every vector.
+    pub digest: [u8; 4],
+}
+
+/// The meta section: everything a device needs to know besides the numbers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Meta {
+    /// Values per input.
+    pub inputs: u32,
+    /// Whether a normalisation is stored.
+    pub normalized: bool,
+    /// Dense layers, first one first.
+    pub layers: Vec<LayerMeta, MAX_LAYERS>,
+    /// The encoder's head.
+    pub head: HeadMeta,
+    /// Latent dimension d.
+    pub dim: u32,
+    /// Number of codes k.
+    pub codes: u32,
+    /// Temperature α, f32.
+    pub alpha: [u8; 4],
+    /// Decoder, if any.
+    pub decoder: Option<DecoderMeta>,
+    /// Calibration, if any.
+    pub calibration: Option<CalibrationMeta>,
+    /// Known answers.
+    pub self_test: SelfTestMeta,
+}
+
+/// How many values each part of the parameters has, in their order in the file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ParamCounts {
+    /// Mean, then inverse standard deviation: this many each.
+    pub normalize: usize,
+    /// All weights and biases of all layers.
+    pub layers: usize,
+    /// Head weight.
+    pub head_weight: usize,
+    /// Head bias.
+    pub head_bias: usize,
+    /// Code means.
+    pub code_means: usize,
+    /// Code precisions.
+    pub code_precisions: usize,
+    /// Log-determinants, then priors: this many each.
+    pub codes: usize,
+    /// Decoder weight.
+    pub decoder_weight: usize,
+    /// Decoder bias.
+    pub decoder_bias: usize,
+    /// Scores, then p-values: this many each.
+    pub calibration: usize,
+    /// Inputs of all known-answer vectors.
+    pub self_test_inputs: usize,
+    /// Their uncertainties.
+    pub self_test_answers: usize,
+}
+
+impl Meta {
+    /// Inputs of the head: outputs of the last layer, or the model's own.
+    #[must_use]
+    pub fn features(&self) -> u32 {
+        self.layers.last().map_or(self.inputs, |layer| layer.outputs)
+    }
+
+    /// Sizes of the parameters; `None` when they overflow the machine's words.
+    #[must_use]
+    pub fn param_counts(&self) -> Option<ParamCounts> {
+        let product = |a: u32, b: usize| usize::try_from(a).ok()?.checked_mul(b);
+        let size = |a: u32| usize::try_from(a).ok();
+        let (inputs, dim, codes) = (size(self.inputs)?, size(self.dim)?, size(self.codes)?);
+        let mut layers = 0usize;
+        let mut width = inputs;
+        for layer in &self.layers {
+            let outputs = size(layer.outputs)?;
+            layers = layers.checked_add(outputs.checked_mul(width)?)?;
+            layers = layers.checked_add(if layer.bias { outputs } else { 0 })?;
+            width = outputs;
+        }
+        let raw = self.head.covariance.raw_len(dim);
+        let decoder = self.decoder.map_or(0, |d| d.outputs);
+        let vectors = usize::from(self.self_test.vectors);
+        Some(ParamCounts {
+            normalize: if self.normalized { inputs } else { 0 },
+            layers,
+            head_weight: raw.checked_mul(width)?,
+            head_bias: if self.head.bias { raw } else { 0 },
+            code_means: product(self.codes, dim)?,
+            code_precisions: product(self.codes, self.head.covariance.precision_len(dim))?,
+            codes,
+            decoder_weight: product(decoder, dim)?,
+            decoder_bias: if self.decoder.is_some_and(|d| d.bias) { size(decoder)? } else { 0 },
+            calibration: self.calibration.map_or(0, |c| usize::from(c.points)),
+            self_test_inputs: inputs.checked_mul(vectors)?,
+            self_test_answers: vectors,
+        })
+    }
+}
+
+impl ParamCounts {
+    /// Values in the whole section; `None` on overflow.
+    #[must_use]
+    pub fn total(&self) -> Option<usize> {
+        let Self { normalize, layers, head_weight, head_bias, code_means, code_precisions, codes, .. } =
+            *self;
+        let Self { decoder_weight, decoder_bias, calibration, self_test_inputs, self_test_answers, .. } =
+            *self;
+        let parts = [
+            normalize,
+            normalize,
+            layers,
+            head_weight,
+            head_bias,
+            code_means,
+            code_precisions,
+            codes,
+            codes,
+            decoder_weight,
+            decoder_bias,
+            calibration,
+            calibration,
+            self_test_inputs,
+            self_test_answers,
+        ];
+        parts.iter().try_fold(0usize, |sum, &n| sum.checked_add(n))
+    }
+}

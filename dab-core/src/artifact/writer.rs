@@ -1,0 +1,465 @@
+//! Bytes from a model: the host's side of the artifact (feature `alloc`).
+//!
+//! [`Spec`] is the model as people think of it (weights, covariances, held-out scores);
+//! [`Spec::to_bytes`] derives what inference needs (precision factors, log-determinants, the calibration
+//! table, known answers), in float64, and encodes it with the reader's own structs. Whatever it returns,
+//! [`Model::from_bytes`](crate::Model::from_bytes) has accepted.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::aligned::AlignedBytes;
+use super::crc::{Crc, crc32c};
+use super::derive::{
+    calibration_table, check_finite, check_len, diagonal_precision, full_precision, inverse_std,
+};
+use super::error::ArtifactError;
+use super::schema::{
+    CalibrationMeta, CovarianceKind, DecoderMeta, HEADER_LEN, HeadMeta, LayerMeta, MAGIC, MAJOR, MAX_LAYERS,
+    MAX_SELF_TESTS, MINOR, Meta, PARAMS_ALIGN, Residual, SCHEMA_KEY, SelfTestMeta, Task,
+};
+use crate::calibration::Rates;
+use crate::layers::Activation;
+use crate::model::Model;
+use crate::scalar::{LARGEST, SMALLEST};
+
+/// Priors may miss a sum of 1 by this much, as float roundings do; they are rescaled.
+const PRIOR_SUM_TOLERANCE: f64 = 1e-3;
+/// Known-answer vectors that are made up when the caller gives none.
+const DEFAULT_SELF_TESTS: usize = 4;
+
+/// Input normalisation: `(x − mean) / std`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Normalization {
+    /// One per input.
+    pub mean: Vec<f32>,
+    /// One per input, positive.
+    pub std: Vec<f32>,
+}
+
+/// One dense layer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Dense {
+    /// Row-major `[outputs, inputs]`.
+    pub weight: Vec<f32>,
+    /// One per output.
+    pub bias: Option<Vec<f32>>,
+    /// Outputs.
+    pub outputs: usize,
+    /// What follows.
+    pub activation: Activation,
+    /// Earlier activation to add.
+    pub residual: Option<Residual>,
+}
+
+/// The affine map to the raw encoder outputs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Head {
+    /// Row-major `[raw, features]`.
+    pub weight: Vec<f32>,
+    /// One per raw output.
+    pub bias: Option<Vec<f32>>,
+    /// Applied to the features first.
+    pub activation: Activation,
+    /// How the raw outputs are read.
+    pub covariance: CovarianceKind,
+    /// Latent dimension d.
+    pub dim: usize,
+}
+
+/// The codebook.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Codes {
+    /// `[k, d]`.
+    pub means: Vec<f64>,
+    /// Variances `[k, d]` for a diagonal head, covariances `[k, d, d]` for a full one.
+    pub covs: Vec<f64>,
+    /// `[k]`, sum 1. A prior of 0 is legal.
+    pub priors: Vec<f64>,
+    /// Temperature α.
+    pub alpha: f32,
+}
+
+/// The affine map from the latent mean to the outputs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DecoderSpec {
+    /// Row-major `[outputs, d]`.
+    pub weight: Vec<f32>,
+    /// One per output.
+    pub bias: Option<Vec<f32>>,
+    /// Outputs.
+    pub outputs: usize,
+    /// What they mean.
+    pub task: Task,
+}
+
+/// Held-out scores and the rates of the verdicts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CalibrationSpec {
+    /// Uncertainties of held-out inputs, nats, in any order.
+    pub scores: Vec<f32>,
+    /// False-alarm rates.
+    pub rates: Rates,
+}
+
+/// A whole model, before it is a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spec {
+    /// Values per input.
+    pub inputs: usize,
+    /// Input normalisation.
+    pub normalization: Option<Normalization>,
+    /// Dense layers, first one first.
+    pub layers: Vec<Dense>,
+    /// The encoder's head.
+    pub head: Head,
+    /// The codebook.
+    pub codes: Codes,
+    /// Decoder, if any.
+    pub decoder: Option<DecoderSpec>,
+    /// Calibration, if any.
+    pub calibration: Option<CalibrationSpec>,
+    /// Inputs of the known-answer vectors, up to 8; when empty, four are made up.
+    pub self_test: Vec<Vec<f32>>,
+    /// Names, units, provenance: key–value strings for people and host tools.
+    pub info: Vec<(String, String)>,
+}
+
+/// Why a [`Spec`] is not a model. `part` is the tensor's name as `dab pack` reads it.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum SpecError {
+    /// A tensor has the wrong number of values.
+    Shape {
+        /// Which tensor.
+        part: String,
+        /// Values that there should be.
+        expected: usize,
+        /// Values that there are.
+        found: usize,
+    },
+    /// A value is NaN or infinite.
+    NonFinite {
+        /// Which tensor.
+        part: String,
+        /// Index within it.
+        index: usize,
+    },
+    /// A value is too large (2⁵⁰) or has the wrong sign.
+    OutOfRange {
+        /// Which tensor.
+        part: String,
+        /// Index within it.
+        index: usize,
+        /// The value.
+        value: f64,
+    },
+    /// The covariance of a code is not symmetric.
+    NotSymmetric {
+        /// Which code.
+        code: usize,
+    },
+    /// The covariance of a code is not positive definite, or too nearly singular.
+    NotPositiveDefinite {
+        /// Which code.
+        code: usize,
+    },
+    /// The priors do not sum to 1.
+    PriorSum {
+        /// What they sum to.
+        sum: f64,
+    },
+    /// More layers or known-answer vectors than the format holds.
+    TooMany {
+        /// Of what.
+        part: String,
+        /// The limit.
+        max: usize,
+        /// How many there are.
+        found: usize,
+    },
+    /// The file would be larger than 4 GiB.
+    TooLarge,
+    /// The reader refuses the result.
+    Refused(ArtifactError),
+}
+
+impl fmt::Display for SpecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Shape { part, expected, found } => {
+                write!(f, "{part} has {found} values, expected {expected}")
+            }
+            Self::NonFinite { part, index } => write!(f, "{part}[{index}] is not a finite number"),
+            Self::OutOfRange { part, index, value } => write!(f, "{part}[{index}] = {value} is out of range"),
+            Self::NotSymmetric { code } => write!(f, "codes.cov[{code}] is not symmetric"),
+            Self::NotPositiveDefinite { code } => write!(f, "codes.cov[{code}] is not positive definite"),
+            Self::PriorSum { sum } => write!(f, "codes.prior sums to {sum}, not to 1"),
+            Self::TooMany { part, max, found } => write!(f, "{found} {part}, the format holds {max}"),
+            Self::TooLarge => write!(f, "the artifact would be larger than 4 GiB"),
+            Self::Refused(e) => e.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for SpecError {}
+
+/// The parameters as they go into the file: flushed into the numeric domain, or refused.
+#[derive(Default)]
+struct Params(Vec<f32>);
+
+impl Params {
+    /// Appends values that must be `expected` many and lie in the numeric domain; those below its
+    /// smallest magnitude become 0.
+    fn push(&mut self, part: &str, values: &[f32], expected: usize) -> Result<(), SpecError> {
+        check_len(part, values.len(), expected)?;
+        for (index, &value) in values.iter().enumerate() {
+            check_finite(part, index, value.into())?;
+            if value.abs() > LARGEST {
+                return Err(SpecError::OutOfRange { part: part.into(), index, value: value.into() });
+            }
+            self.0.push(if value.abs() < SMALLEST { 0.0 } else { value });
+        }
+        Ok(())
+    }
+
+    fn push_optional(
+        &mut self,
+        part: &str,
+        values: Option<&Vec<f32>>,
+        expected: usize,
+    ) -> Result<(), SpecError> {
+        values.map_or(Ok(()), |v| self.push(part, v, expected))
+    }
+}
+
+impl Spec {
+    /// The artifact. The same spec gives the same bytes.
+    ///
+    /// # Errors
+    /// When the parts do not fit together or hold impossible numbers, by the name of the part.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, SpecError> {
+        let vectors = self.self_test_inputs()?;
+        let mut meta = self.meta(vectors.len())?;
+        let (mut params, answers) = self.params(&vectors)?;
+        let info = postcard::to_allocvec(&self.info).map_err(|_| SpecError::TooLarge)?;
+
+        // Once without the known answers, to compute them; once with them.
+        let draft = encode(&meta, &params, &info)?;
+        let (found, digest) = known_answers(&draft.model().map_err(SpecError::Refused)?, &vectors);
+        params.get_mut(answers..).unwrap_or_default().copy_from_slice(&found);
+        meta.self_test.digest = digest.to_le_bytes();
+        let artifact = encode(&meta, &params, &info)?;
+        artifact.model().map_err(SpecError::Refused)?;
+        Ok(artifact.as_slice().into())
+    }
+
+    fn meta(&self, vectors: usize) -> Result<Meta, SpecError> {
+        let layers = self.layers.iter().map(|layer| LayerMeta {
+            outputs: size(layer.outputs),
+            bias: layer.bias.is_some(),
+            activation: layer.activation,
+            residual: layer.residual,
+        });
+        let found = self.layers.len();
+        if found > MAX_LAYERS {
+            return Err(SpecError::TooMany { part: "layers".into(), max: MAX_LAYERS, found });
+        }
+        let calibration = match &self.calibration {
+            Some(c) => Some(CalibrationMeta {
+                points: calibration_table(&c.scores)?.len() as u16,
+                held_out: size(c.scores.len()),
+                doubtful: c.rates.doubtful().to_le_bytes(),
+                unfamiliar: c.rates.unfamiliar().to_le_bytes(),
+            }),
+            None => None,
+        };
+        Ok(Meta {
+            inputs: size(self.inputs),
+            normalized: self.normalization.is_some(),
+            layers: layers.collect(),
+            head: HeadMeta {
+                activation: self.head.activation,
+                bias: self.head.bias.is_some(),
+                covariance: self.head.covariance,
+            },
+            dim: size(self.head.dim),
+            codes: size(self.codes.priors.len()),
+            alpha: self.codes.alpha.to_le_bytes(),
+            decoder: self.decoder.as_ref().map(|d| DecoderMeta {
+                task: d.task,
+                outputs: size(d.outputs),
+                bias: d.bias.is_some(),
+            }),
+            calibration,
+            self_test: SelfTestMeta { vectors: vectors as u8, digest: [0; 4] },
+        })
+    }
+
+    /// All parameters in the file's order, and where the known answers begin.
+    fn params(&self, vectors: &[Vec<f32>]) -> Result<(Vec<f32>, usize), SpecError> {
+        let mut params = Params::default();
+        if let Some(n) = &self.normalization {
+            params.push("normalize.mean", &n.mean, self.inputs)?;
+            let inverse = inverse_std(&n.std)?;
+            params.push("normalize.std", &inverse, self.inputs)?;
+        }
+        let mut width = self.inputs;
+        for (i, layer) in self.layers.iter().enumerate() {
+            params.push(&format!("layers.{i}.weight"), &layer.weight, layer.outputs * width)?;
+            params.push_optional(&format!("layers.{i}.bias"), layer.bias.as_ref(), layer.outputs)?;
+            width = layer.outputs;
+        }
+        let Head { dim, covariance, .. } = self.head;
+        let raw = covariance.raw_len(dim);
+        params.push("head.weight", &self.head.weight, raw * width)?;
+        params.push_optional("head.bias", self.head.bias.as_ref(), raw)?;
+        self.push_codes(&mut params)?;
+        if let Some(d) = &self.decoder {
+            params.push("decoder.weight", &d.weight, d.outputs * dim)?;
+            params.push_optional("decoder.bias", d.bias.as_ref(), d.outputs)?;
+        }
+        let mut params = params.0;
+        if let Some(c) = &self.calibration {
+            let table = calibration_table(&c.scores)?;
+            params.extend(table.iter().map(|&(score, _)| score));
+            params.extend(table.iter().map(|&(_, p)| p));
+        }
+        params.extend(vectors.iter().flatten());
+        let answers = params.len();
+        params.resize(answers + vectors.len(), 0.0);
+        Ok((params, answers))
+    }
+
+    fn push_codes(&self, params: &mut Params) -> Result<(), SpecError> {
+        let (codes, dim, covariance) = (&self.codes, self.head.dim, self.head.covariance);
+        let k = codes.priors.len();
+        let narrow = |values: &[f64]| values.iter().map(|&x| x as f32).collect::<Vec<f32>>();
+        params.push("codes.mean", &narrow(&codes.means), k * dim)?;
+        let size = if covariance == CovarianceKind::Diagonal { dim } else { dim * dim };
+        check_len("codes.cov", codes.covs.len(), k * size)?;
+        for (index, &value) in codes.covs.iter().enumerate() {
+            check_finite("codes.cov", index, value)?;
+        }
+        let (mut precisions, mut log_dets) = (Vec::new(), Vec::new());
+        for code in 0..k {
+            let cov = codes.covs.get(code * size..(code + 1) * size).unwrap_or_default();
+            let (precision, log_det) = match covariance {
+                CovarianceKind::Diagonal => diagonal_precision(cov),
+                CovarianceKind::Spectral | CovarianceKind::Cholesky => full_precision(cov, dim, code)?,
+            }
+            .ok_or(SpecError::NotPositiveDefinite { code })?;
+            precisions.extend(narrow(&precision));
+            log_dets.push(log_det as f32);
+        }
+        params.push("codes.cov (inverted)", &precisions, k * covariance.precision_len(dim))?;
+        params.push("codes.cov (log-determinant)", &log_dets, k)?;
+        for (index, &value) in codes.priors.iter().enumerate() {
+            check_finite("codes.prior", index, value)?;
+            if value < 0.0 {
+                return Err(SpecError::OutOfRange { part: "codes.prior".into(), index, value });
+            }
+        }
+        let sum: f64 = codes.priors.iter().sum();
+        if (sum - 1.0).abs() > PRIOR_SUM_TOLERANCE {
+            return Err(SpecError::PriorSum { sum });
+        }
+        let priors: Vec<f64> = codes.priors.iter().map(|p| p / sum).collect();
+        params.push("codes.prior", &narrow(&priors), k)
+    }
+
+    fn self_test_inputs(&self) -> Result<Vec<Vec<f32>>, SpecError> {
+        let (found, max) = (self.self_test.len(), usize::from(MAX_SELF_TESTS));
+        if found > max {
+            return Err(SpecError::TooMany { part: "self-test vectors".into(), max, found });
+        }
+        for (i, vector) in self.self_test.iter().enumerate() {
+            let part = format!("self_test[{i}]");
+            check_len(&part, vector.len(), self.inputs)?;
+            for (index, &value) in vector.iter().enumerate() {
+                check_finite(&part, index, value.into())?;
+            }
+        }
+        if found > 0 {
+            return Ok(self.self_test.clone());
+        }
+        let mut random = Weyl(0);
+        let vector = |random: &mut Weyl| {
+            (0..self.inputs)
+                .map(|i| {
+                    let (mean, std) = match &self.normalization {
+                        Some(n) => {
+                            (n.mean.get(i).copied().unwrap_or(0.0), n.std.get(i).copied().unwrap_or(1.0))
+                        }
+                        None => (0.0, 1.0),
+                    };
+                    let x = mean + 2.0 * std * random.next();
+                    if x.is_finite() { x } else { 0.0 }
+                })
+                .collect()
+        };
+        Ok((0..DEFAULT_SELF_TESTS).map(|_| vector(&mut random)).collect())
+    }
+}
+
+/// Sizes beyond u32 become the largest u32, which no limit allows.
+fn size(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+/// A low-discrepancy sequence in (−1, 1) for made-up known-answer inputs.
+struct Weyl(u32);
+
+impl Weyl {
+    fn next(&mut self) -> f32 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9);
+        // The upper 24 bits are exact in f32.
+        (self.0 >> 8) as f32 / (1u32 << 23) as f32 - 1.0
+    }
+}
+
+/// Uncertainties of the vectors and the digest of everything else about them.
+fn known_answers(model: &Model<'_>, vectors: &[Vec<f32>]) -> (Vec<f32>, u32) {
+    let mut scratch = alloc::vec![0.0; model.scratch_len()];
+    let mut digest = Crc::new();
+    let answer = |vector: &Vec<f32>| model.answer(vector, &mut scratch, &mut digest).unwrap_or(0.0);
+    (vectors.iter().map(answer).collect(), digest.value())
+}
+
+/// Header and sections, with their checksums.
+fn encode(meta: &Meta, params: &[f32], info: &[u8]) -> Result<AlignedBytes, SpecError> {
+    let meta = postcard::to_allocvec(meta).map_err(|_| SpecError::TooLarge)?;
+    let params: &[u8] = bytemuck::cast_slice(params);
+    let params_at = (HEADER_LEN + meta.len()).next_multiple_of(PARAMS_ALIGN);
+    let info_at = params_at + params.len();
+    let len = info_at + info.len();
+    if u32::try_from(len).is_err() {
+        return Err(SpecError::TooLarge);
+    }
+    let mut body = meta.clone();
+    body.resize(params_at - HEADER_LEN, 0);
+    body.extend_from_slice(params);
+    body.extend_from_slice(info);
+
+    let mut bytes = Vec::with_capacity(len);
+    bytes.extend_from_slice(&MAGIC);
+    bytes.extend_from_slice(&MAJOR.to_le_bytes());
+    bytes.extend_from_slice(&MINOR.to_le_bytes());
+    let word = |bytes: &mut Vec<u8>, value: u32| bytes.extend_from_slice(&value.to_le_bytes());
+    for value in [size(len), 0, 0] {
+        word(&mut bytes, value);
+    }
+    for (at, len) in [(HEADER_LEN, meta.len()), (params_at, params.len()), (info_at, info.len())] {
+        word(&mut bytes, size(at));
+        word(&mut bytes, size(len));
+    }
+    bytes.extend_from_slice(&SCHEMA_KEY.to_le_bytes());
+    word(&mut bytes, crc32c(&body));
+    let header = crc32c(&bytes);
+    word(&mut bytes, header);
+    bytes.extend_from_slice(&body);
+
+    Ok(AlignedBytes::from(&*bytes))
+}

@@ -1,0 +1,115 @@
+//! From nats to a probability and a verdict.
+//!
+//! `uncertainty` + the held-out scores in the artifact → `p_value` → [`Verdict`].
+//!
+//! ```text
+//! p(u) = (1 + #{sᵢ ≥ u}) / (n + 1),   sᵢ the scores of n held-out inputs like the training data
+//! ```
+//!
+//! For an input that is exchangeable with the held-out ones, p ≤ a happens with probability at most a:
+//! a false-alarm rate that holds for every n and every distribution. The table keeps up to 256 of the n
+//! scores; between two of them the count is rounded *up*, so compression only makes alarms rarer.
+
+/// Should the input be trusted?
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    /// Like the training data.
+    Familiar,
+    /// Rare among the training data: `p ≤ doubtful`.
+    Doubtful,
+    /// Unlike the training data: `p ≤ unfamiliar`.
+    Unfamiliar,
+}
+
+/// False-alarm rates at which familiar inputs may be called doubtful and unfamiliar.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rates {
+    doubtful: f32,
+    unfamiliar: f32,
+}
+
+impl Rates {
+    /// One familiar input in twenty may be called doubtful, one in a hundred unfamiliar.
+    pub const DEFAULT: Self = Self { doubtful: 0.05, unfamiliar: 0.01 };
+
+    /// `None` unless `0 < unfamiliar ≤ doubtful < 1`.
+    #[must_use]
+    pub fn new(doubtful: f32, unfamiliar: f32) -> Option<Self> {
+        (0.0 < unfamiliar && unfamiliar <= doubtful && doubtful < 1.0)
+            .then_some(Self { doubtful, unfamiliar })
+    }
+
+    /// The rate of doubtful or worse.
+    #[must_use]
+    pub const fn doubtful(&self) -> f32 {
+        self.doubtful
+    }
+
+    /// The rate of unfamiliar.
+    #[must_use]
+    pub const fn unfamiliar(&self) -> f32 {
+        self.unfamiliar
+    }
+
+    /// The verdict on an input of that p-value.
+    #[must_use]
+    pub fn verdict(&self, p_value: f32) -> Verdict {
+        if p_value <= self.unfamiliar {
+            Verdict::Unfamiliar
+        } else if p_value <= self.doubtful {
+            Verdict::Doubtful
+        } else {
+            Verdict::Familiar
+        }
+    }
+}
+
+/// The calibration table of an artifact.
+#[derive(Clone, Copy, Debug)]
+pub struct Calibration<'a> {
+    /// Chosen held-out scores, nats, strictly ascending, the largest of all last.
+    pub scores: &'a [f32],
+    /// `p_values[j]` is p just above `scores[j]`: `(1 + #{sᵢ > scores[j]}) / (n + 1)`, strictly descending.
+    pub p_values: &'a [f32],
+    /// How many held-out inputs the table was made from, n.
+    pub held_out: u32,
+}
+
+impl Calibration<'_> {
+    /// p of an uncertainty, in `(0, 1]`; not increasing in it, and never below the uncompressed formula.
+    #[must_use]
+    pub fn p_value(&self, uncertainty: f32) -> f32 {
+        let below = self.scores.partition_point(|&s| s < uncertainty);
+        match below.checked_sub(1) {
+            Some(j) => self.p_values.get(j).copied().unwrap_or(1.0),
+            None => 1.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_the_conformal_formula() {
+        // Four held-out scores 1, 2, 2, 5.
+        let table = Calibration { scores: &[1.0, 2.0, 5.0], p_values: &[0.8, 0.4, 0.2], held_out: 4 };
+        for (u, at_least) in
+            [(0.0, 4.0), (1.0, 4.0), (1.5, 3.0), (2.0, 3.0), (3.0, 1.0), (5.0, 1.0), (6.0, 0.0)]
+        {
+            assert_eq!(table.p_value(u), (1.0 + at_least) / 5.0, "u = {u}");
+        }
+    }
+
+    #[test]
+    fn rates_are_ordered_probabilities() {
+        assert!(Rates::new(0.01, 0.05).is_none());
+        assert!(Rates::new(0.05, 0.0).is_none());
+        assert!(Rates::new(1.0, 0.01).is_none());
+        assert!(Rates::new(f32::NAN, 0.01).is_none());
+        assert_eq!(Rates::DEFAULT.verdict(0.01), Verdict::Unfamiliar);
+        assert_eq!(Rates::DEFAULT.verdict(0.05), Verdict::Doubtful);
+        assert_eq!(Rates::DEFAULT.verdict(0.051), Verdict::Familiar);
+    }
+}

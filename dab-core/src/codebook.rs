@@ -1,0 +1,318 @@
+//! The codebook: codes, priors, assignment, expected distance (method.md E5, E6).
+//!
+//! `GaussianView` → distances to all codes → `expected_distance` → the uncertainty.
+//!
+//! ```text
+//! w_κ = π(κ) exp(−α (D_κ − D_min)),   π_x(κ) = w_κ / Σ w,   u = D_min + Σ w_κ (D_κ − D_min) / Σ w
+//! ```
+//!
+//! Surprising: no logarithm of a prior is needed. D_min is the smallest distance *among codes with a
+//! positive prior*; its own weight is its prior, so the sum is never zero, a prior of 0 is simply a
+//! weight of 0, and saturated distances cancel to 0 instead of giving ∞ − ∞.
+//!
+//! [`CodebookView`] borrows (an artifact in flash); [`Codebook`] owns (Rust firmware, adaptation on the
+//! device). The owned one is a view's worth of storage: every formula is the view's.
+
+use heapless::Vec;
+use nalgebra::SVector;
+
+use crate::divergence::{self, CodeView, Precision};
+use crate::gaussian::{Covariance, Diagonal, Full, Gaussian, GaussianView, Spread};
+use crate::linalg::dot::{LANES, fold, take};
+use crate::linalg::triangle::{Layout, Triangle, packed_len};
+use crate::scalar::{exp, in_domain, saturate};
+
+/// How the precisions of a codebook lie in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PrecisionLayout {
+    /// `d` values of `1/v` per code.
+    Diagonal,
+    /// A triangle R with P = Rᵀ R per code.
+    Full(Layout),
+}
+
+impl PrecisionLayout {
+    /// Values per code of dimension `dim`.
+    #[inline(always)]
+    #[must_use]
+    pub const fn stride(self, dim: usize) -> usize {
+        match self {
+            Self::Diagonal => dim,
+            Self::Full(Layout::Packed) => packed_len(dim),
+            Self::Full(Layout::Square) => dim * dim,
+        }
+    }
+}
+
+/// What the codebook says of one input.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Expected {
+    /// u(x), nats: between the smallest and the largest distance.
+    pub uncertainty: f32,
+    /// The closest code with a positive prior.
+    pub nearest: usize,
+    /// Its distance, nats.
+    pub nearest_distance: f32,
+}
+
+/// A codebook whose numbers lie elsewhere: in an artifact, or in an owned [`Codebook`].
+#[derive(Clone, Copy, Debug)]
+pub struct CodebookView<'a> {
+    /// Latent dimension d.
+    pub dim: usize,
+    /// Temperature α of the assignment.
+    pub alpha: f32,
+    /// Code means, `[k, d]`.
+    pub means: &'a [f32],
+    /// Code precisions, one after another.
+    pub precisions: &'a [f32],
+    /// What one of them looks like.
+    pub layout: PrecisionLayout,
+    /// ln|Σ_κ|, `[k]`, nats.
+    pub log_dets: &'a [f32],
+    /// π(κ), `[k]`.
+    pub priors: &'a [f32],
+}
+
+impl<'a> CodebookView<'a> {
+    /// Number of codes k.
+    #[inline(always)]
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.priors.len()
+    }
+
+    /// Whether there is no code.
+    #[inline(always)]
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.priors.is_empty()
+    }
+
+    /// The codes in order.
+    #[inline(always)]
+    pub fn codes(&self) -> impl Iterator<Item = CodeView<'a>> + use<'a> {
+        let (dim, layout, stride) = (self.dim, self.layout, self.layout.stride(self.dim));
+        let (mut means, mut precisions) = (self.means, self.precisions);
+        self.log_dets.iter().map(move |&log_det| {
+            let ((mean, other_means), (precision, other_precisions)) =
+                (take(means, dim), take(precisions, stride));
+            (means, precisions) = (other_means, other_precisions);
+            let precision = match layout {
+                PrecisionLayout::Diagonal => Precision::Diagonal(precision),
+                PrecisionLayout::Full(layout) => Precision::Full(Triangle::new(precision, dim, layout)),
+            };
+            CodeView { mean, precision, log_det }
+        })
+    }
+
+    /// Writes D_κ of every code, nats (E4).
+    #[inline(always)]
+    pub fn distances_into(&self, p: &GaussianView<'_>, distances: &mut [f32]) {
+        for (distance, code) in distances.iter_mut().zip(self.codes()) {
+            *distance = divergence::kl(p, &code);
+        }
+    }
+
+    /// Uncertainty and nearest code from the distances (E5, E6). One exponential per code.
+    #[inline(always)]
+    #[must_use]
+    pub fn expected_distance(&self, distances: &[f32]) -> Expected {
+        let (nearest, nearest_distance) = self.nearest(distances);
+        let (mut total, mut excess) = ([0.0f32; LANES], [0.0f32; LANES]);
+        let (d, d_tail) = distances.as_chunks::<LANES>();
+        let (pi, pi_tail) = self.priors.as_chunks::<LANES>();
+        let add = |lane: (&mut f32, &mut f32), distance: f32, prior: f32| {
+            let above = distance - nearest_distance;
+            let weight = self.weight(prior, above);
+            *lane.0 += weight;
+            *lane.1 += weight * above;
+        };
+        for (d, pi) in d.iter().zip(pi) {
+            for ((lane, &d), &pi) in total.iter_mut().zip(&mut excess).zip(d).zip(pi) {
+                add(lane, d, pi);
+            }
+        }
+        for ((lane, &d), &pi) in total.iter_mut().zip(&mut excess).zip(d_tail).zip(pi_tail) {
+            add(lane, d, pi);
+        }
+        let uncertainty = saturate(nearest_distance + fold(excess) / fold(total));
+        Expected { uncertainty, nearest, nearest_distance }
+    }
+
+    /// Writes π_x(κ) of every code (E5); they sum to 1.
+    #[inline(always)]
+    pub fn assignment_into(&self, distances: &[f32], assignment: &mut [f32]) {
+        let (_, nearest_distance) = self.nearest(distances);
+        for ((a, &distance), &prior) in assignment.iter_mut().zip(distances).zip(self.priors) {
+            *a = self.weight(prior, distance - nearest_distance);
+        }
+        let total = crate::linalg::dot::sum(assignment, |a| a);
+        for a in assignment {
+            *a /= total;
+        }
+    }
+
+    /// Unnormalised weight of a code that lies `above` nats beyond the nearest one.
+    #[inline(always)]
+    fn weight(&self, prior: f32, above: f32) -> f32 {
+        // A code of prior 0 may be nearer than the nearest live one: its exponential must not overflow.
+        let above = if above > 0.0 { above } else { 0.0 };
+        prior * exp(-(self.alpha * above))
+    }
+
+    /// The closest code with a positive prior, and its distance; code 0 at `f32::MAX` if there is none.
+    #[inline(always)]
+    fn nearest(&self, distances: &[f32]) -> (usize, f32) {
+        let mut best = (0, f32::MAX);
+        for (k, (&distance, &prior)) in distances.iter().zip(self.priors).enumerate() {
+            if prior > 0.0 && distance < best.1 {
+                best = (k, distance);
+            }
+        }
+        if best.1 == f32::MAX {
+            best.0 = self.priors.iter().position(|&p| p > 0.0).unwrap_or(0);
+        }
+        best
+    }
+
+    /// Writes what each latent dimension contributes to the uncertainty: `Σ_κ π_x(κ) D_κᵢ`. The
+    /// contributions sum to u.
+    #[inline(always)]
+    pub fn per_dimension_into(&self, p: &GaussianView<'_>, assignment: &[f32], out: &mut [f32]) {
+        out.fill(0.0);
+        for (code, &weight) in self.codes().zip(assignment) {
+            if weight > 0.0 {
+                divergence::per_dimension_into(p, &code, weight, out);
+            }
+        }
+    }
+}
+
+/// Why a code was not added to a [`Codebook`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PushError {
+    /// All `K` places are taken.
+    Full,
+    /// The prior is negative, above 1, or not in the numeric domain.
+    Prior,
+    /// The inverse of the covariance leaves the numeric domain.
+    Precision,
+}
+
+/// Kinds of covariance that codes can have; what a code stores of its precision.
+pub trait CodeCovariance<const D: usize>: Covariance<D> {
+    /// How precisions of this kind lie in memory.
+    const LAYOUT: PrecisionLayout;
+    /// The precision of a code with that spread, `None` when it leaves the numeric domain.
+    fn precision(spread: Spread<'_>) -> Option<Self::Factor>;
+}
+
+impl<const D: usize> CodeCovariance<D> for Diagonal {
+    const LAYOUT: PrecisionLayout = PrecisionLayout::Diagonal;
+
+    fn precision(spread: Spread<'_>) -> Option<Self::Factor> {
+        let Spread::Diagonal(variance) = spread else { return None };
+        let mut precision = SVector::<f32, D>::zeros();
+        for (p, v) in precision.iter_mut().zip(variance) {
+            *p = 1.0 / v;
+        }
+        precision.iter().all(|&p| in_domain(p)).then_some(precision)
+    }
+}
+
+impl<const D: usize> CodeCovariance<D> for Full {
+    const LAYOUT: PrecisionLayout = PrecisionLayout::Full(Layout::Square);
+
+    fn precision(spread: Spread<'_>) -> Option<Self::Factor> {
+        let Spread::Full { factor, lower } = spread else { return None };
+        let rows = Self::Factor::from_column_slice(factor.get(..D * D)?);
+        let lower = if lower { rows.transpose() } else { (rows.transpose() * rows).cholesky()?.unpack() };
+        let inverse = lower.solve_lower_triangular(&Self::Factor::identity())?;
+        inverse.iter().all(|&p| in_domain(p)).then(|| inverse.transpose())
+    }
+}
+
+/// A codebook of up to `K` codes of dimension `D` that owns its numbers.
+///
+/// ```
+/// use dab_core::codebook::Codebook;
+/// use dab_core::gaussian::{Diagonal, Gaussian};
+/// use nalgebra::vector;
+///
+/// let mut codebook = Codebook::<4, 2>::new(1.0);
+/// for mean in [vector![-1.0, 0.0], vector![1.0, 0.0]] {
+///     codebook.push(&Gaussian::<2, Diagonal>::new(mean, vector![0.5, 0.5]).unwrap(), 0.5).unwrap();
+/// }
+/// let here = Gaussian::<2, Diagonal>::new(vector![1.1, 0.1], vector![0.4, 0.4]).unwrap();
+/// let far = Gaussian::<2, Diagonal>::new(vector![1.1, 9.0], vector![0.4, 0.4]).unwrap();
+/// assert_eq!(codebook.assess(&here).nearest, 1);
+/// assert!(codebook.assess(&far).uncertainty > 10.0 * codebook.assess(&here).uncertainty);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Codebook<const K: usize, const D: usize, S: CodeCovariance<D> = Diagonal> {
+    alpha: f32,
+    means: Vec<SVector<f32, D>, K>,
+    precisions: Vec<S::Factor, K>,
+    log_dets: Vec<f32, K>,
+    priors: Vec<f32, K>,
+}
+
+impl<const K: usize, const D: usize, S: CodeCovariance<D>> Codebook<K, D, S> {
+    /// An empty codebook of temperature `alpha`.
+    #[must_use]
+    pub const fn new(alpha: f32) -> Self {
+        Self { alpha, means: Vec::new(), precisions: Vec::new(), log_dets: Vec::new(), priors: Vec::new() }
+    }
+
+    /// Adds a code. Priors need not sum to 1: the assignment is normalised by itself.
+    ///
+    /// # Errors
+    /// When the codebook is full, the prior is not a probability, or the code is too narrow or too wide.
+    pub fn push(&mut self, code: &Gaussian<D, S>, prior: f32) -> Result<(), PushError> {
+        if self.priors.is_full() {
+            return Err(PushError::Full);
+        }
+        if !(in_domain(prior) && (0.0..=1.0).contains(&prior)) {
+            return Err(PushError::Prior);
+        }
+        let precision = S::precision(code.view().spread).ok_or(PushError::Precision)?;
+        // All four have the same length and there is room: none of these can fail.
+        let _ = self.means.push(*code.mean());
+        let _ = self.precisions.push(precision);
+        let _ = self.log_dets.push(code.log_det());
+        let _ = self.priors.push(prior);
+        Ok(())
+    }
+
+    /// The same codebook as the kernels read it.
+    #[must_use]
+    pub fn view(&self) -> CodebookView<'_> {
+        CodebookView {
+            dim: D,
+            alpha: self.alpha,
+            means: bytemuck::try_cast_slice(&self.means).unwrap_or(&[]),
+            precisions: bytemuck::try_cast_slice(&self.precisions).unwrap_or(&[]),
+            layout: S::LAYOUT,
+            log_dets: &self.log_dets,
+            priors: &self.priors,
+        }
+    }
+
+    /// Distance of `p` from every code, nats; entries beyond the number of codes are 0.
+    #[must_use]
+    pub fn distances(&self, p: &Gaussian<D, S>) -> [f32; K] {
+        let mut distances = [0.0; K];
+        self.view().distances_into(&p.view(), &mut distances);
+        distances
+    }
+
+    /// Uncertainty of `p`, nats, and the code that is nearest to it.
+    #[must_use]
+    pub fn assess(&self, p: &Gaussian<D, S>) -> Expected {
+        let distances = self.distances(p);
+        let (used, _) = take(&distances, self.priors.len());
+        self.view().expected_distance(used)
+    }
+}

@@ -1,0 +1,122 @@
+//! Dense layers before the bottleneck, so that a small network runs whole on the device.
+//!
+//! input → normalise → `y = act(W x + b)`, optionally with an earlier activation added → features.
+//!
+//! Every value that leaves a layer is brought back into the numeric domain
+//! ([`scalar`](crate::scalar)): a far-away input saturates, it never turns into NaN.
+
+use serde::{Deserialize, Serialize};
+
+use crate::scalar::{elu, gelu, silu, tame, tanh};
+
+/// What follows an affine map. The order is the artifact's encoding: append only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Activation {
+    /// y = x.
+    #[default]
+    Identity,
+    /// y = max(x, 0).
+    Relu,
+    /// y = x for x > 0, eˣ − 1 below.
+    Elu,
+    /// y = x Φ(x), exact.
+    Gelu,
+    /// y = x / (1 + e^−x).
+    Silu,
+    /// y = tanh x.
+    Tanh,
+}
+
+impl Activation {
+    /// All of them, in the artifact's order.
+    pub const ALL: [Self; 6] = [Self::Identity, Self::Relu, Self::Elu, Self::Gelu, Self::Silu, Self::Tanh];
+
+    /// Lower-case name, as `dab pack` reads it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Identity => "identity",
+            Self::Relu => "relu",
+            Self::Elu => "elu",
+            Self::Gelu => "gelu",
+            Self::Silu => "silu",
+            Self::Tanh => "tanh",
+        }
+    }
+
+    /// Applies the activation in place and brings the values into the numeric domain.
+    #[inline(always)]
+    pub fn apply(self, values: &mut [f32]) {
+        match self {
+            Self::Identity => map(values, |x| x),
+            Self::Relu => map(values, |x| if x > 0.0 { x } else { 0.0 }),
+            Self::Elu => map(values, elu),
+            Self::Gelu => map(values, gelu),
+            Self::Silu => map(values, silu),
+            Self::Tanh => map(values, tanh),
+        }
+    }
+}
+
+/// `f` on every value, which is brought into the domain before and after.
+#[inline(always)]
+fn map(values: &mut [f32], f: impl Fn(f32) -> f32) {
+    for x in values {
+        *x = tame(f(tame(*x)));
+    }
+}
+
+/// Adds `addend` to `values`, in place and within the domain.
+#[inline(always)]
+pub fn add_into(values: &mut [f32], addend: &[f32]) {
+    for (x, a) in values.iter_mut().zip(addend) {
+        *x = tame(*x + a);
+    }
+}
+
+/// `out = (x − mean) · inverse_std`, or a copy where there is no normalisation, within the domain.
+#[inline(always)]
+pub fn normalize_into(out: &mut [f32], x: &[f32], mean: &[f32], inverse_std: &[f32]) {
+    for (o, &x) in out.iter_mut().zip(x) {
+        *o = tame(x);
+    }
+    for ((o, m), s) in out.iter_mut().zip(mean).zip(inverse_std) {
+        *o = tame((*o - m) * s);
+    }
+}
+
+/// Softmax in place: class probabilities from logits, sum 1. One exponential per class.
+#[inline(always)]
+pub fn softmax(logits: &mut [f32]) {
+    let largest = logits.iter().fold(f32::MIN, |m, &x| if x > m { x } else { m });
+    for x in logits.iter_mut() {
+        *x = crate::scalar::exp(*x - largest);
+    }
+    let total = crate::linalg::dot::sum(logits, |x| x);
+    for x in logits {
+        *x /= total;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scalar::LARGEST;
+
+    #[test]
+    fn activations_keep_to_the_domain_at_its_edges() {
+        for activation in Activation::ALL {
+            let mut values =
+                [f32::MAX, -f32::MAX, LARGEST, -LARGEST, 1e-30, -1e-30, 0.0, 1.0, -1.0, 90.0, -90.0];
+            activation.apply(&mut values);
+            assert!(values.iter().all(|&x| crate::scalar::in_domain(x)), "{activation:?} {values:?}");
+        }
+    }
+
+    #[test]
+    fn softmax_survives_saturated_logits() {
+        let mut logits = [LARGEST, -LARGEST, 0.0];
+        softmax(&mut logits);
+        assert_eq!(logits, [1.0, 0.0, 0.0]);
+    }
+}
