@@ -6,7 +6,7 @@
 //! The bits cannot change: the order of every sum is fixed ([`linalg::dot`](crate::linalg::dot)).
 
 /// Runs a kernel on some set of instructions.
-pub trait Isa {
+pub trait Isa: Copy {
     /// Calls `kernel`, once, and returns what it returns.
     fn run<R>(self, kernel: impl FnOnce() -> R) -> R;
 }

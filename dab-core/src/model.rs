@@ -281,10 +281,12 @@ impl<'a> Model<'a> {
         })?;
         let evaluation = self.evaluate(isa, input, scratch)?;
         if let Some(decoder) = &self.decoder {
-            affine_into(outputs, decoder.weight, decoder.bias, evaluation.gaussian.mean);
-            for y in outputs {
-                *y = tame(*y);
-            }
+            isa.run(|| {
+                affine_into(outputs, decoder.weight, decoder.bias, evaluation.gaussian.mean);
+                for y in outputs {
+                    *y = tame(*y);
+                }
+            });
         }
         Ok(self.judge(&evaluation.expected))
     }
@@ -330,12 +332,20 @@ impl<'a> Model<'a> {
     /// # Errors
     /// When a result differs, or `scratch` is too short.
     pub fn self_test(&self, scratch: &mut [f32]) -> Result<(), SelfTestError> {
+        self.self_test_on(Baseline, scratch)
+    }
+
+    /// [`Model::self_test`] on the instructions of `isa`, which must give the same bits.
+    ///
+    /// # Errors
+    /// As [`Model::self_test`].
+    pub fn self_test_on(&self, isa: impl Isa, scratch: &mut [f32]) -> Result<(), SelfTestError> {
         let mut rest = self.self_test.inputs;
         let mut digest = Crc::new();
         for (vector, answer) in self.self_test.answers.iter().enumerate() {
             let (input, after) = take(rest, self.meta.inputs as usize);
             rest = after;
-            let found = self.answer(input, scratch, &mut digest).map_err(SelfTestError::Input)?;
+            let found = self.answer(isa, input, scratch, &mut digest).map_err(SelfTestError::Input)?;
             if found.to_bits() != answer.to_bits() {
                 return Err(SelfTestError::Uncertainty { vector, expected: *answer, found });
             }
@@ -347,11 +357,12 @@ impl<'a> Model<'a> {
     /// Uncertainty of one known-answer vector; the bits of its distances and outputs go into `digest`.
     pub(crate) fn answer(
         &self,
+        isa: impl Isa,
         input: &[f32],
         scratch: &mut [f32],
         digest: &mut Crc,
     ) -> Result<f32, InputError> {
-        let evaluation = self.evaluate(Baseline, input, scratch)?;
+        let evaluation = self.evaluate(isa, input, scratch)?;
         for d in evaluation.distances {
             digest.update(&d.to_le_bytes());
         }
@@ -361,7 +372,8 @@ impl<'a> Model<'a> {
                 let (row, after) = take(rows, self.codebook.dim);
                 rows = after;
                 let bias = decoder.bias.get(i).copied().unwrap_or(0.0);
-                digest.update(&tame(dot(row, evaluation.gaussian.mean) + bias).to_le_bytes());
+                let y = isa.run(|| tame(dot(row, evaluation.gaussian.mean) + bias));
+                digest.update(&y.to_le_bytes());
             }
         }
         Ok(evaluation.expected.uncertainty)
