@@ -17,7 +17,7 @@ use crate::codebook::{CodebookView, Expected};
 use crate::encoder;
 use crate::error::{InputError, SelfTestError};
 use crate::gaussian::{GaussianView, Spread};
-use crate::isa::{Baseline, Isa};
+use crate::isa::{Baseline, Isa, Kernel};
 use crate::layers::{add_into, normalize_into};
 use crate::linalg::dot::{affine_into, dot, take};
 use crate::scalar::tame;
@@ -271,7 +271,7 @@ impl<'a> Model<'a> {
     /// As [`Model::predict_into`].
     pub fn predict_on(
         &self,
-        isa: impl Isa,
+        isa: impl Isa + Copy,
         input: &[f32],
         outputs: &mut [f32],
         scratch: &mut [f32],
@@ -281,12 +281,7 @@ impl<'a> Model<'a> {
         })?;
         let evaluation = self.evaluate(isa, input, scratch)?;
         if let Some(decoder) = &self.decoder {
-            isa.run(|| {
-                affine_into(outputs, decoder.weight, decoder.bias, evaluation.gaussian.mean);
-                for y in outputs {
-                    *y = tame(*y);
-                }
-            });
+            isa.run(Decode { decoder, mean: evaluation.gaussian.mean, outputs });
         }
         Ok(self.judge(&evaluation.expected))
     }
@@ -339,7 +334,7 @@ impl<'a> Model<'a> {
     ///
     /// # Errors
     /// As [`Model::self_test`].
-    pub fn self_test_on(&self, isa: impl Isa, scratch: &mut [f32]) -> Result<(), SelfTestError> {
+    pub fn self_test_on(&self, isa: impl Isa + Copy, scratch: &mut [f32]) -> Result<(), SelfTestError> {
         let mut rest = self.self_test.inputs;
         let mut digest = Crc::new();
         for (vector, answer) in self.self_test.answers.iter().enumerate() {
@@ -372,8 +367,7 @@ impl<'a> Model<'a> {
                 let (row, after) = take(rows, self.codebook.dim);
                 rows = after;
                 let bias = decoder.bias.get(i).copied().unwrap_or(0.0);
-                let y = isa.run(|| tame(dot(row, evaluation.gaussian.mean) + bias));
-                digest.update(&y.to_le_bytes());
+                digest.update(&tame(dot(row, evaluation.gaussian.mean) + bias).to_le_bytes());
             }
         }
         Ok(evaluation.expected.uncertainty)
@@ -403,12 +397,9 @@ impl<'a> Model<'a> {
             expected,
             found,
         })?;
-        let short = InputError::Scratch { needed: self.scratch_len(), found: scratch.len() };
-        let scratch = scratch.get_mut(..self.scratch_len()).ok_or(short)?;
-        isa.run(|| match input.iter().position(|x| !x.is_finite()) {
-            Some(index) => Err(InputError::NonFinite { index }),
-            None => self.forward(input, scratch).ok_or(short),
-        })
+        let (needed, found) = (self.scratch_len(), scratch.len());
+        let scratch = scratch.get_mut(..needed).ok_or(InputError::Scratch { needed, found })?;
+        isa.run(Pass { model: self, input, scratch })
     }
 
     #[inline(always)]
@@ -492,6 +483,46 @@ impl<'a> Model<'a> {
             }
         };
         Some(GaussianView { mean, spread, log_det })
+    }
+}
+
+/// One pass over one input.
+struct Pass<'m, 'a, 's> {
+    model: &'m Model<'a>,
+    input: &'m [f32],
+    scratch: &'s mut [f32],
+}
+
+impl<'s> Kernel for Pass<'_, '_, 's> {
+    type Output = Result<Evaluation<'s>, InputError>;
+
+    #[inline(always)]
+    fn call(self) -> Self::Output {
+        if let Some(index) = self.input.iter().position(|x| !x.is_finite()) {
+            return Err(InputError::NonFinite { index });
+        }
+        let found = self.scratch.len();
+        let short = InputError::Scratch { needed: self.model.scratch_len(), found };
+        self.model.forward(self.input, self.scratch).ok_or(short)
+    }
+}
+
+/// The outputs from the latent mean (E7).
+struct Decode<'m, 'a> {
+    decoder: &'m Decoder<'a>,
+    mean: &'m [f32],
+    outputs: &'m mut [f32],
+}
+
+impl Kernel for Decode<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        affine_into(self.outputs, self.decoder.weight, self.decoder.bias, self.mean);
+        for y in self.outputs {
+            *y = tame(*y);
+        }
     }
 }
 
