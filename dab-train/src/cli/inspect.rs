@@ -87,11 +87,8 @@ fn describe_flow(t: &mut String, model: &Model<'_>) -> Result<()> {
         activation => format!("{} first, ", activation.name()),
     };
     let bias = bias_words(meta.head.bias);
-    writeln!(
-        t,
-        "head         {width} → {raw}, {first}{bias}: {} {kind}",
-        plural(shape.dim as u64, "dimension")
-    )?;
+    let dims = if shape.dim == 1 { "dimension" } else { "dimensions" };
+    writeln!(t, "head         {width} → {raw}, {first}{bias}: {} {kind} {dims}", shape.dim)?;
     if let Some(decoder) = meta.decoder {
         let task = text::task(shape.task);
         let bias = bias_words(decoder.bias);
@@ -171,13 +168,19 @@ fn describe_calibration(t: &mut String, model: &Model<'_>) -> Result<()> {
                 writeln!(t, "             {verdict:<10} above {} nats (rate {rate})", rounded(u))?;
             }
             None => {
-                let needed = (1.0 / f64::from(rate)).ceil() as u64 - 1;
-                let needed = grouped(needed);
+                let needed = grouped(held_out_for(rate));
                 writeln!(t, "             {verdict:<10} never: rate {rate} needs {needed} held-out scores")?;
             }
         }
     }
     Ok(())
+}
+
+/// Fewest held-out scores n whose smallest p-value, 1 / (n + 1) in f32, reaches `rate`.
+fn held_out_for(rate: f32) -> u64 {
+    let about = (1.0 / f64::from(rate)) as u64;
+    let reaches = |n: &u64| (1.0 / (*n as f64 + 1.0)) as f32 <= rate;
+    (about.saturating_sub(2)..=about + 1).find(reaches).unwrap_or(about)
 }
 
 fn describe_json(artifact: &Artifact, model: &Model<'_>) -> Value {
@@ -225,4 +228,17 @@ fn describe_json(artifact: &Artifact, model: &Model<'_>) -> Value {
         "output_names": artifact.output_names(shape.outputs),
         "info": artifact.info.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ninety_nine_scores_support_one_in_a_hundred() {
+        assert_eq!(held_out_for(0.01), 99);
+        assert_eq!(held_out_for(0.05), 19);
+        assert_eq!(held_out_for(0.5), 1);
+        assert_eq!(held_out_for(0.3), 3);
+    }
 }

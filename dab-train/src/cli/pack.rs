@@ -9,26 +9,38 @@ use super::text;
 use crate::io::whole::WholeFile;
 use crate::pack::spec_from_safetensors;
 
-/// Make a model file from tensors trained anywhere.
+/// Make a model file from tensors trained anywhere
 ///
-/// The safetensors file holds the tensors of the flow, weights as [out, in] like PyTorch's. Only the head and
-/// the codes must be there; types may be F32, F64, F16 or BF16.
+/// The safetensors file holds the tensors of the flow, weights as [out, in] like
+/// PyTorch's. Only the head and the codes must be there; types may be F32, F64,
+/// F16 or BF16.
 ///
-///   normalize.mean, normalize.std   [inputs]            (x - mean) / std
-///   layers.N.weight, layers.N.bias  [out, in], [out]    dense layers, N = 0, 1, …
-///   head.weight, head.bias          [raw, features]     raw = 2 d (diagonal), d + d (d + 1) / 2 (others)
-///   codes.mean, codes.prior         [k, d], [k]
-///   codes.cov                       [k, d] or [k, d, d]
-///   decoder.weight, decoder.bias    [out, d], [out]
-///   calibration.scores              [n]                 uncertainties of held-out inputs, for the verdicts
-///   self_test.inputs                [m, inputs]         up to 8 known-answer inputs
+///   normalize.mean, .std    [inputs]             (x - mean) / std
+///   layers.N.weight, .bias  [out, in], [out]     dense layers, N = 0, 1, …
+///   head.weight, .bias      [raw, features], [raw]
+///                           raw = 2 d (diagonal), d + d (d + 1) / 2 (others)
+///   codes.mean, .prior      [k, d], [k]
+///   codes.cov               [k, d] or [k, d, d]  variances or covariances
+///   decoder.weight, .bias   [out, d], [out]
+///   calibration.scores      [n]                  uncertainties of held-out
+///                           inputs: they make p-values and verdicts
+///   self_test.inputs        [m, inputs]          up to 8 known-answer inputs
 ///
-/// Metadata strings say the rest: `covariance` (diagonal, spectral, cholesky), `alpha` (1 if missing), `task`
-/// (regression, classification, none), `layers.N.activation` and `head.activation` (identity, relu, elu, gelu,
-/// silu, tanh; the head's is applied to the features before the head), `layers.N.residual` (input or layers.M:
-/// an earlier activation to add; `layers.N.residual_before_activation` = true adds it before the activation
-/// function), `rates.doubtful` and `rates.unfamiliar`. All other strings travel in the file for people; of
-/// these `input_names` and `output_names` (comma-separated) name the columns of `dab score`.
+/// Metadata strings say the rest:
+///
+///   covariance              diagonal, spectral or cholesky
+///   alpha                   temperature of the assignment, 1 if missing
+///   task                    regression, classification or none
+///   layers.N.activation     identity, relu, elu, gelu, silu or tanh
+///   layers.N.residual       input or layers.M: an earlier activation to add
+///   layers.N.residual_before_activation
+///                           true: add it before the activation function
+///   head.activation         applied to the features, before the head
+///   rates.doubtful, rates.unfamiliar
+///                           false-alarm rates, 0.05 and 0.01 if missing
+///
+/// All other strings travel in the file for people; of these input_names and
+/// output_names (comma-separated) name the columns of `dab score`.
 ///
 /// The same tensors give the same bytes. The file appears whole or not at all.
 #[derive(Debug, clap::Args)]

@@ -34,8 +34,8 @@ const BUFFER: usize = 1 << 16;
 #[command(after_help = "Examples:
   dab score model.dab inputs.csv                       # a table on standard output
   dab score model.dab inputs.npy -o scores.csv         # into a file, written whole or not at all
-  producer | dab score model.dab - --json | consumer   # a stream of JSON lines
-  dab score model.dab inputs.csv --unfamiliar 0.001    # fewer false alarms than the model's own rate")]
+  producer | dab score model.dab - --json --flush      # a live stream of JSON lines
+  dab score model.dab inputs.csv --unfamiliar 0.001    # fewer false alarms")]
 pub struct Args {
     /// The model file
     #[arg(value_name = "MODEL.dab")]
@@ -54,6 +54,10 @@ pub struct Args {
     /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+
+    /// Write every row at once instead of in blocks: for live streams
+    #[arg(long)]
+    flush: bool,
 
     /// Give class probabilities instead of logits
     #[arg(long)]
@@ -128,6 +132,9 @@ pub fn run(args: &Args) -> Result<()> {
             Err(RowError::End(error)) => return Err(error.context(args.input.source())),
         }
         output.writer().write_all(&scorer.line).with_context(write_error)?;
+        if args.flush {
+            output.writer().flush().with_context(write_error)?;
+        }
         count += 1;
         if count.is_multiple_of(TICK) {
             progress.set_position(rows.progress().done);

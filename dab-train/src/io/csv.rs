@@ -52,7 +52,10 @@ impl CsvRows {
             if rows.first_is_header(layout.header)? {
                 let names = rows.record.iter().map(|name| String::from_utf8_lossy(name).into_owned());
                 let names: Vec<String> = names.collect();
-                rows.chosen = choose(&names, layout)?;
+                rows.chosen = choose(&names, layout).map_err(|error| match rows.likely_delimiter() {
+                    Some(c) => error.context(format!("are the fields separated by {c:?}? see --delimiter")),
+                    None => error,
+                })?;
                 rows.header = Some(names);
             } else {
                 rows.pending = true;
