@@ -51,7 +51,7 @@ pub struct Args {
     #[arg(long)]
     json: bool,
 
-    /// Write to this file instead of standard output
+    /// Write to this file instead of standard output, whole or not at all; - is standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -103,7 +103,8 @@ pub fn run(args: &Args) -> Result<()> {
         Some(path) => format!("cannot write `{}`", path.display()),
         None => "cannot write to standard output".into(),
     };
-    let mut output = match &args.output {
+    let file = args.output.as_ref().filter(|path| path.as_os_str() != "-");
+    let mut output = match file {
         Some(path) => Output::File(WholeFile::create(path).with_context(write_error)?),
         None => Output::Stdout(BufWriter::with_capacity(BUFFER, io::stdout().lock())),
     };
@@ -111,7 +112,7 @@ pub fn run(args: &Args) -> Result<()> {
     if !args.json {
         write_names(&names, output.writer()).with_context(write_error)?;
     }
-    let progress = progress_bar(args, rows.progress());
+    let progress = progress_bar(file.is_some(), rows.progress());
 
     let mut scorer = Scorer::new(&model, args);
     let (mut count, mut bad, mut first_bad) = (0u64, 0u64, None);
@@ -162,8 +163,8 @@ fn write_names(names: &[String], out: &mut dyn Write) -> Result<()> {
 }
 
 /// Only for eyes: on a terminal, and not between the lines of a table on the same terminal.
-fn progress_bar(args: &Args, start: Progress) -> ProgressBar {
-    if !io::stderr().is_terminal() || (args.output.is_none() && io::stdout().is_terminal()) {
+fn progress_bar(to_file: bool, start: Progress) -> ProgressBar {
+    if !io::stderr().is_terminal() || (!to_file && io::stdout().is_terminal()) {
         return ProgressBar::hidden();
     }
     let template = match (start.total, start.bytes) {

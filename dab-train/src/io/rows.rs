@@ -154,10 +154,10 @@ pub struct Progress {
 }
 
 /// A stream of rows.
-pub enum Rows {
-    /// Text.
+pub struct Rows(Format);
+
+enum Format {
     Csv(Box<CsvRows>),
-    /// NumPy.
     Npy(Box<NpyRows>),
 }
 
@@ -182,8 +182,12 @@ impl Rows {
                 (Box::new(file), Some(metadata.len()).filter(|_| metadata.is_file()))
             }
         };
+        // No text begins like NumPy's magic, and a live stream may have no second byte yet.
         let mut start = Vec::new();
-        reader.by_ref().take(NpyRows::MAGIC.len() as u64).read_to_end(&mut start)?;
+        reader.by_ref().take(1).read_to_end(&mut start)?;
+        if NpyRows::MAGIC.starts_with(&start) {
+            reader.by_ref().take(NpyRows::MAGIC.len() as u64 - 1).read_to_end(&mut start)?;
+        }
         let npy = start == NpyRows::MAGIC;
         let whole = io::BufReader::with_capacity(BUFFER, Cursor::new(start).chain(reader));
         if npy {
@@ -191,9 +195,10 @@ impl Rows {
                 Source::File(path) if total.is_some() => Some(path),
                 _ => None,
             };
-            Ok(Self::Npy(Box::new(NpyRows::new(Box::new(whole), file.map(PathBuf::as_path), layout)?)))
+            let rows = NpyRows::new(Box::new(whole), file.map(PathBuf::as_path), layout)?;
+            Ok(Self(Format::Npy(Box::new(rows))))
         } else {
-            Ok(Self::Csv(Box::new(CsvRows::new(Box::new(whole), total, layout)?)))
+            Ok(Self(Format::Csv(Box::new(CsvRows::new(Box::new(whole), total, layout)?))))
         }
     }
 
@@ -203,18 +208,18 @@ impl Rows {
     /// # Errors
     /// When the row is bad, or the stream ends in the middle of it.
     pub fn next_into(&mut self, row: &mut [f32]) -> Result<bool, RowError> {
-        match self {
-            Self::Csv(rows) => rows.next_into(row),
-            Self::Npy(rows) => rows.next_into(row),
+        match &mut self.0 {
+            Format::Csv(rows) => rows.next_into(row),
+            Format::Npy(rows) => rows.next_into(row),
         }
     }
 
     /// How far the stream has come.
     #[must_use]
     pub fn progress(&self) -> Progress {
-        match self {
-            Self::Csv(rows) => rows.progress(),
-            Self::Npy(rows) => rows.progress(),
+        match &self.0 {
+            Format::Csv(rows) => rows.progress(),
+            Format::Npy(rows) => rows.progress(),
         }
     }
 }

@@ -7,6 +7,9 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+/// Names that are tried for the file beside the target.
+const ATTEMPTS: u32 = 100;
+
 /// A file in the making. Dropped without [`WholeFile::commit`], it disappears.
 #[derive(Debug)]
 pub struct WholeFile {
@@ -33,9 +36,18 @@ impl WholeFile {
             return Err(io::ErrorKind::IsADirectory.into());
         }
         let name = target.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_string_lossy();
-        let draft = target.with_file_name(format!(".{name}.{}.part", std::process::id()));
-        let file = File::options().write(true).create_new(true).open(&draft)?;
-        Ok(Self { file: Some(BufWriter::new(file)), draft: Some(draft), target })
+        let mut attempt = 0;
+        loop {
+            let draft = target.with_file_name(format!(".{name}.{}-{attempt}.part", std::process::id()));
+            match File::options().write(true).create_new(true).open(&draft) {
+                Ok(file) => return Ok(Self { file: Some(BufWriter::new(file)), draft: Some(draft), target }),
+                // Another thread's, or left by a process that was killed.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempt < ATTEMPTS => {
+                    attempt += 1
+                }
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// Writes `bytes` as the whole of `target`.
@@ -95,7 +107,7 @@ mod tests {
         let target = folder.join("out");
         let mut abandoned = WholeFile::create(&target).unwrap();
         abandoned.write_all(b"half").unwrap();
-        drop(abandoned);
+        drop((abandoned, WholeFile::create(&target).unwrap()));
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
         WholeFile::write(&target, b"first").unwrap();
         WholeFile::write(&target, b"second").unwrap();

@@ -1,6 +1,6 @@
 //! `dab score`: both formats, from files and pipes, good rows and bad ones.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
@@ -43,6 +43,7 @@ fn text_and_numpy_give_the_same_table() {
     assert_eq!(text(piped(&npy("<f4", false, &[2500, 2], &f32s(&rows)))), expected);
     assert!(refusal(&piped(&fortran), 1).contains("ascontiguousarray"));
 
+    assert_eq!(text(dab(&folder, &["score", "model.dab", "in.csv", "-o", "-"])), expected);
     text(dab(&folder, &["score", "model.dab", "in.csv", "-o", "out.csv"]));
     assert_eq!(std::fs::read_to_string(folder.join("out.csv")).unwrap(), expected);
 }
@@ -271,4 +272,56 @@ fn a_reader_that_goes_away_is_no_error() {
         assert_eq!(String::from_utf8_lossy(&output.stderr), "");
         assert_eq!(output.status.code(), Some(0));
     }
+}
+
+/// Runs `dab score model.dab -` with more arguments, standard input and output at our end.
+fn live(folder: &std::path::Path, args: &[&str]) -> std::process::Child {
+    Command::new(env!("CARGO_BIN_EXE_dab"))
+        .args(["score", "model.dab", "-"])
+        .args(args)
+        .current_dir(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+#[test]
+fn a_live_stream_is_answered_row_by_row() {
+    let folder = with_model("score-live");
+    let mut child = live(&folder, &["--json", "--flush"]);
+    let mut input = child.stdin.take().unwrap();
+    let mut answers = BufReader::new(child.stdout.take().unwrap()).lines();
+    for row in 0..5 {
+        writeln!(input, "{row},1").unwrap();
+        let answer: Value = serde_json::from_str(&answers.next().unwrap().unwrap()).unwrap();
+        assert!(answer["uncertainty"].is_number());
+    }
+    drop(input);
+    assert!(child.wait().unwrap().success());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_million_rows_take_no_more_memory_than_one() {
+    /// Far below the 20 MB that pass through, far above what the program itself needs.
+    const LIMIT_KB: u64 = 12_000;
+    let folder = with_model("score-memory");
+    let mut child = live(&folder, &["-o", "/dev/null"]);
+    let mut input = child.stdin.take().unwrap();
+    let block = csv(&rows(10_000));
+    let mut sent = 0;
+    for _ in 0..100 {
+        input.write_all(block.as_bytes()).unwrap();
+        sent += block.len();
+    }
+    assert!(sent > 16_000_000, "{sent}");
+    // Everything but a last pipe-full has been scored by now.
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let peak: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+    println!("peak of a million rows: {peak} kB");
+    assert!(peak < LIMIT_KB, "{peak} kB");
+    drop(input);
+    assert!(child.wait().unwrap().success());
 }
