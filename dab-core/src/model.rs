@@ -17,7 +17,7 @@ use crate::codebook::{CodebookView, Expected};
 use crate::encoder;
 use crate::error::{InputError, SelfTestError};
 use crate::gaussian::{GaussianView, Spread};
-use crate::isa::{Baseline, Isa};
+use crate::isa::{Baseline, Isa, Kernel};
 use crate::layers::{add_into, normalize_into};
 use crate::linalg::dot::{affine_into, dot, take};
 use crate::scalar::tame;
@@ -391,12 +391,9 @@ impl<'a> Model<'a> {
             expected,
             found,
         })?;
-        let short = InputError::Scratch { needed: self.scratch_len(), found: scratch.len() };
-        let scratch = scratch.get_mut(..self.scratch_len()).ok_or(short)?;
-        isa.run(|| match input.iter().position(|x| !x.is_finite()) {
-            Some(index) => Err(InputError::NonFinite { index }),
-            None => self.forward(input, scratch).ok_or(short),
-        })
+        let (needed, found) = (self.scratch_len(), scratch.len());
+        let scratch = scratch.get_mut(..needed).ok_or(InputError::Scratch { needed, found })?;
+        isa.run(Pass { model: self, input, scratch })
     }
 
     #[inline(always)]
@@ -480,6 +477,27 @@ impl<'a> Model<'a> {
             }
         };
         Some(GaussianView { mean, spread, log_det })
+    }
+}
+
+/// One pass over one input.
+struct Pass<'m, 'a, 's> {
+    model: &'m Model<'a>,
+    input: &'m [f32],
+    scratch: &'s mut [f32],
+}
+
+impl<'s> Kernel for Pass<'_, '_, 's> {
+    type Output = Result<Evaluation<'s>, InputError>;
+
+    #[inline(always)]
+    fn call(self) -> Self::Output {
+        if let Some(index) = self.input.iter().position(|x| !x.is_finite()) {
+            return Err(InputError::NonFinite { index });
+        }
+        let found = self.scratch.len();
+        let short = InputError::Scratch { needed: self.model.scratch_len(), found };
+        self.model.forward(self.input, self.scratch).ok_or(short)
     }
 }
 
