@@ -7,7 +7,8 @@ use std::hint::black_box;
 
 use dab_core::CovarianceKind;
 use dab_core::artifact::AlignedBytes;
-use dab_tests::specs::{Random, any};
+use dab_core::artifact::writer::Spec;
+use dab_tests::specs::{Random, any, bare};
 use dab_tests::total::answers;
 
 /// Flush-to-zero (bit 15) and denormals-are-zero (bit 6) of MXCSR.
@@ -41,26 +42,51 @@ fn the_mode_is_really_switched() {
     assert!(black_box(tiny) * black_box(0.5) > 0.0);
 }
 
+/// Whether the model gives the same bits in both modes.
+fn compare(spec: &Spec, inputs: &[Vec<f32>]) {
+    let bytes = AlignedBytes::from(&*spec.to_bytes().expect("a model"));
+    let model = bytes.model().expect("a model");
+    for input in inputs {
+        let (usual, other) =
+            (answers(&model, input, 0.0), flushed(|| black_box(answers(&model, input, 0.0))));
+        assert_eq!(usual, other, "{:?} alpha {} input {input:?}", spec.head.covariance, spec.codes.alpha);
+    }
+}
+
 #[test]
-fn answers_keep_their_bits() {
+fn networks_keep_their_bits() {
     let random = &mut Random(50);
-    let mut compared = 0;
     for case in 0..600 {
-        let kind = CovarianceKind::ALL[case % 3];
         let scale = random.pick(&[1e-14, 1e-7, 1.0, 30.0, 1e7, 6e14]);
-        let spec = any(random, kind, scale);
-        let bytes = AlignedBytes::from(&*spec.to_bytes().expect("a model"));
-        let model = bytes.model().expect("a model");
-        for _ in 0..20 {
+        let spec = any(random, CovarianceKind::ALL[case % 3], scale);
+        let input = |_| {
             let reach = (60.0 * random.unit()).exp2();
             let mut input = random.floats(spec.inputs, reach);
             let at = random.below(spec.inputs);
             input[at] = random.pick(&[0.0, f32::from_bits(7), f32::MAX, input[at]]);
-            let (usual, other) =
-                (answers(&model, &input, 0.0), flushed(|| black_box(answers(&model, &input, 0.0))));
-            assert_eq!(usual, other, "{kind:?} scale {scale} alpha {} input {input:?}", spec.codes.alpha);
-            compared += usual.len();
-        }
+            input
+        };
+        let inputs: Vec<_> = (0..10).map(input).collect();
+        compare(&spec, &inputs);
     }
-    println!("{compared} numbers compared");
+}
+
+#[test]
+fn raw_outputs_of_every_magnitude_keep_their_bits() {
+    let random = &mut Random(51);
+    for case in 0..300 {
+        let (dim, codes) = (1 + random.below(9), 1 + random.below(9));
+        let spec = bare(random, CovarianceKind::ALL[case % 3], dim, codes, 1.0);
+        let (whole, zeros) = (random.pick(&[0.0, 20.0]), random.below(5));
+        let input = |_| {
+            let value = |_| {
+                let zero = random.below(5) < zeros;
+                let magnitude = (whole + 60.0 * random.unit()).exp2() * random.unit().signum();
+                if zero { 0.0 } else { magnitude as f32 }
+            };
+            (0..spec.inputs).map(value).collect()
+        };
+        let inputs: Vec<_> = (0..40).map(input).collect();
+        compare(&spec, &inputs);
+    }
 }

@@ -20,7 +20,11 @@ use crate::divergence::{self, CodeView, Precision};
 use crate::gaussian::{Covariance, Diagonal, Full, Gaussian, GaussianView, Spread};
 use crate::linalg::dot::{LANES, fold, take};
 use crate::linalg::triangle::{Layout, Triangle, packed_len};
-use crate::scalar::{exp, flush, in_domain, saturate};
+use crate::scalar::{SMALLEST, exp, flush, in_domain, saturate};
+
+/// Weights below this, 2⁻¹⁰⁰, are zero. The nearest code weighs at least 2⁻⁵⁰, so they cannot show in the
+/// score; as subnormal numbers they would show in its bits where a process flushes those.
+const NEGLIGIBLE: f32 = SMALLEST * SMALLEST;
 
 /// How the precisions of a codebook lie in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,7 +165,8 @@ impl<'a> CodebookView<'a> {
     fn weight(&self, prior: f32, above: f32) -> f32 {
         // A code of prior 0 may be nearer than the nearest live one: its exponential must not overflow.
         let above = if above > 0.0 { above } else { 0.0 };
-        prior * exp(-(self.alpha * above))
+        let weight = prior * exp(-(self.alpha * above));
+        if weight < NEGLIGIBLE { 0.0 } else { weight }
     }
 
     /// The closest code with a positive prior, and its distance; code 0 at `f32::MAX` if there is none.
