@@ -248,14 +248,14 @@ impl<const D: usize> CodeCovariance<D> for Full {
 /// ```
 /// use dab_core::codebook::Codebook;
 /// use dab_core::gaussian::{Diagonal, Gaussian};
-/// use nalgebra::vector;
+/// use nalgebra::Vector2;
 ///
 /// let mut codebook = Codebook::<4, 2>::new(1.0).unwrap();
-/// for mean in [vector![-1.0, 0.0], vector![1.0, 0.0]] {
-///     codebook.push(&Gaussian::<2, Diagonal>::new(mean, vector![0.5, 0.5]).unwrap(), 0.5).unwrap();
+/// for mean in [Vector2::new(-1.0, 0.0), Vector2::new(1.0, 0.0)] {
+///     codebook.push(&Gaussian::<2, Diagonal>::new(mean, Vector2::new(0.5, 0.5)).unwrap(), 0.5).unwrap();
 /// }
-/// let here = Gaussian::<2, Diagonal>::new(vector![1.1, 0.1], vector![0.4, 0.4]).unwrap();
-/// let far = Gaussian::<2, Diagonal>::new(vector![1.1, 9.0], vector![0.4, 0.4]).unwrap();
+/// let here = Gaussian::<2, Diagonal>::new(Vector2::new(1.1, 0.1), Vector2::new(0.4, 0.4)).unwrap();
+/// let far = Gaussian::<2, Diagonal>::new(Vector2::new(1.1, 9.0), Vector2::new(0.4, 0.4)).unwrap();
 /// assert_eq!(codebook.assess(&here).nearest, 1);
 /// assert!(codebook.assess(&far).uncertainty > 10.0 * codebook.assess(&here).uncertainty);
 /// ```
