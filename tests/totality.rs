@@ -58,8 +58,9 @@ fn same_bits<const D: usize, const K: usize, S: CodeCovariance<D>>(
 fn unit_codes(random: &mut Random, kind: CovarianceKind, dim: usize, k: usize) -> Spec {
     let mut spec = bare(random, kind, dim, k, 1.5);
     let size = spec.codes.covs.len() / k;
-    spec.codes.covs =
-        (0..k * size).map(|at| if size == dim || (at % size) % (dim + 1) == 0 { 1.0 } else { 0.0 }).collect();
+    spec.codes.covs = (0..k * size)
+        .map(|at| if size == dim || (at % size).is_multiple_of(dim + 1) { 1.0 } else { 0.0 })
+        .collect();
     spec
 }
 

@@ -40,7 +40,6 @@ pub(super) fn diagonal_precision(variance: &[f64]) -> Option<(Vec<f64>, f64)> {
 }
 
 /// Packed R = C⁻¹ of Σ = C Cᵀ, and ln|Σ|; `None` when Σ is not positive definite.
-#[expect(clippy::type_complexity, reason = "two refusals: not symmetric, and not positive definite")]
 pub(super) fn full_precision(
     cov: &[f64],
     dim: usize,

@@ -172,31 +172,14 @@ mod tests {
 
     /// Eigenvalues that trouble eigen-solvers, from uniform numbers `r` in (−1, 1).
     fn spectrum(family: usize, i: usize, r: f64) -> f64 {
+        let alternate = |even, odd| if i.is_multiple_of(2) { even } else { odd };
         match family {
             0 => r,
             1 => r.signum() * libm::pow(10.0, -8.0 * r.abs()), // graded over eight decades, mixed signs
-            2 => {
-                if i % 2 == 0 {
-                    3.0
-                } else {
-                    -3.0
-                }
-            } // one magnitude, two signs
+            2 => alternate(3.0, -3.0),                         // one magnitude, two signs
             3 => 3.0 + 1e-4 * r,                               // nearly repeated
-            4 => {
-                if i == 0 {
-                    1.0
-                } else {
-                    0.0
-                }
-            } // rank one
-            5 => {
-                if i % 2 == 0 {
-                    1.0
-                } else {
-                    100.0
-                }
-            } // two repeated values
+            4 if i == 0 => 1.0,                                // rank one
+            5 => alternate(1.0, 100.0),                        // two repeated values
             6 => libm::round(2.0 * r),                         // zeros, repeats and signs at once
             7 => 1e15 * r,                                     // huge
             8 => 1e-14 * r,                                    // tiny
