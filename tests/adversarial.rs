@@ -3,8 +3,8 @@
 
 use dab_core::artifact::ArtifactError as E;
 use dab_core::artifact::schema::{
-    CalibrationMeta, DecoderMeta, MAX_CODES, MAX_DIM_DIAGONAL, MAX_DIM_FULL, MAX_WIDTH, Residual, SCHEMA_KEY,
-    Task,
+    CalibrationMeta, DecoderMeta, LayerMeta, MAX_CODES, MAX_DIM_DIAGONAL, MAX_DIM_FULL, MAX_WIDTH, Residual,
+    SCHEMA_KEY, Task,
 };
 use dab_tests::attack::{CHOLESKY, MLP, SPECTRAL, changed, parts, patched, read};
 use dab_tests::patch::{HEADER, Parts, word};
@@ -200,6 +200,21 @@ fn residuals() {
     };
     assert_eq!(two(1, 1), None);
     assert_eq!(two(1, 2), None);
+    // A fourth layer may not add what layer 2 overwrote while it held activation 1.
+    let third = |source| {
+        changed(MLP, |p| {
+            let residual = Some(Residual { source, before_activation: true });
+            let layer = LayerMeta { residual, ..p.meta.layers[2] };
+            p.meta.layers.push(layer).expect("room for a layer");
+        })
+    };
+    assert_eq!(third(2), Some(E::Residual { layer: 3 }));
+    for source in [1, 3] {
+        assert!(
+            matches!(third(source), Some(E::ParamCount { .. })),
+            "a sound residual, and no weights for it"
+        );
+    }
 }
 
 #[test]
