@@ -25,22 +25,30 @@ pub const STD_FLOOR: f32 = 1e-5;
 pub fn tame(x: f32) -> f32 {
     let x = if x > LARGEST { LARGEST } else { x };
     let x = if x < -LARGEST { -LARGEST } else { x };
+    flush(x)
+}
+
+/// Zero for a magnitude below the domain's smallest, else `x`.
+#[inline(always)]
+#[must_use]
+pub fn flush(x: f32) -> f32 {
     if x.abs() < SMALLEST { 0.0 } else { x }
 }
 
 /// Whether `x` is a number of the domain; false for NaN and infinities.
 #[inline(always)]
 #[must_use]
-pub fn in_domain(x: f32) -> bool {
+pub const fn in_domain(x: f32) -> bool {
     x == 0.0 || (x.abs() >= SMALLEST && x.abs() <= LARGEST)
 }
 
 /// `x` limited to `[0, f32::MAX]`: a divergence that rounding made negative or arithmetic infinite.
+/// NaN, which no checked model can give, is the largest: never "familiar".
 #[inline(always)]
 #[must_use]
 pub fn saturate(x: f32) -> f32 {
-    let x = if x > 0.0 { x } else { 0.0 };
-    if x > f32::MAX { f32::MAX } else { x }
+    let x = if x <= 0.0 { 0.0 } else { x };
+    if x <= f32::MAX { x } else { f32::MAX }
 }
 
 /// eˣ, within 1 ulp.
@@ -163,6 +171,7 @@ mod tests {
     fn saturate_is_total() {
         assert_eq!(saturate(f32::INFINITY), f32::MAX);
         assert_eq!(saturate(f32::NEG_INFINITY), 0.0);
+        assert_eq!(saturate(f32::NAN), f32::MAX);
         assert_eq!(saturate(-1e-7), 0.0);
         assert_eq!(saturate(3.0), 3.0);
     }

@@ -1,8 +1,12 @@
 //! What the cross-crate tests share: where data lies, how a test says that it was skipped, how bits are
 //! kept.
 
+pub mod attack;
 pub mod bits;
 pub mod golden;
+pub mod patch;
+pub mod specs;
+pub mod total;
 
 use std::path::{Path, PathBuf};
 

@@ -12,7 +12,7 @@
 //! and a rotation costs the same whether it turns or not, so time does not depend on the values.
 
 use super::dot::{LANES, dot, fold};
-use crate::scalar::{rsqrt, sqrt};
+use crate::scalar::{SMALLEST, rsqrt, sqrt};
 
 /// The largest dimension that the number of sweeps and the stated accuracy were measured for.
 pub const MAX_DIM: usize = 64;
@@ -21,9 +21,14 @@ pub const MAX_DIM: usize = 64;
 /// zero, huge, graded and mixed-sign eigenvalues alike (tests below).
 pub const ACCURACY: f32 = 4.0;
 
-/// Columns whose inner product is below this are left alone. With entries scaled to about 1 it bounds
-/// the error of |λ| that this leaves by 1e-9 ‖A‖, far below f32's own, and keeps every square normal.
-const NEGLIGIBLE: f32 = 1e-18;
+/// Columns whose inner product is below this, 2⁻⁵², are left alone. With entries scaled to about 1 it
+/// bounds the error of |λ| that this leaves by 2⁻²⁶ ‖A‖, an eighth of f32's ε; and 4γ² is then so large that
+/// a subnormal δ², which a process may flush to zero, is below its last bit.
+const NEGLIGIBLE: f32 = f32::EPSILON * f32::EPSILON / 64.0;
+
+/// A squared length below this, 2⁻⁹⁰, is zero: |λ| below 2⁻⁴⁵ ‖A‖ is far below the accuracy, and squares
+/// of its entries may be subnormal.
+const NO_LENGTH: f32 = SMALLEST * SMALLEST * 1024.0;
 
 /// Columns whose cosine is below this are orthogonal: it is what rounding leaves. Without it, columns of
 /// equal length would be turned by chance angles in every sweep, and the error would grow with them.
@@ -80,7 +85,8 @@ pub fn orthogonalize(g: &mut [f32], u: &mut [f32], dim: usize) -> f32 {
 #[inline(always)]
 #[must_use]
 pub fn magnitude(column: &[f32], scale: f32) -> f32 {
-    sqrt(dot(column, column)) * scale
+    let square = dot(column, column);
+    if square < NO_LENGTH { 0.0 } else { sqrt(square) * scale }
 }
 
 /// The `k`-th pair of a round-robin tournament, smaller index first; `None` beyond the last pair.
@@ -219,31 +225,14 @@ mod tests {
 
     /// Eigenvalues that trouble eigen-solvers, from uniform numbers `r` in (−1, 1).
     fn spectrum(family: usize, i: usize, r: f64) -> f64 {
+        let alternate = |even, odd| if i.is_multiple_of(2) { even } else { odd };
         match family {
             0 => r,
             1 => r.signum() * libm::pow(10.0, -8.0 * r.abs()), // graded over eight decades, mixed signs
-            2 => {
-                if i % 2 == 0 {
-                    3.0
-                } else {
-                    -3.0
-                }
-            } // one magnitude, two signs
+            2 => alternate(3.0, -3.0),                         // one magnitude, two signs
             3 => 3.0 + 1e-4 * r,                               // nearly repeated
-            4 => {
-                if i == 0 {
-                    1.0
-                } else {
-                    0.0
-                }
-            } // rank one
-            5 => {
-                if i % 2 == 0 {
-                    1.0
-                } else {
-                    100.0
-                }
-            } // two repeated values
+            4 if i == 0 => 1.0,                                // rank one
+            5 => alternate(1.0, 100.0),                        // two repeated values
             6 => libm::round(2.0 * r),                         // zeros, repeats and signs at once
             7 => 1e15 * r,                                     // huge
             8 => 1e-14 * r,                                    // tiny
