@@ -85,6 +85,14 @@ impl Calibration<'_> {
             None => 1.0,
         }
     }
+
+    /// The largest uncertainty whose p is still above `rate`: everything beyond it is an alarm at that
+    /// rate. `None` when the held-out inputs are too few for any alarm (fewer than `1/rate − 1`).
+    #[must_use]
+    pub fn threshold(&self, rate: f32) -> Option<f32> {
+        let first = self.p_values.partition_point(|&p| p > rate);
+        self.scores.get(first).copied()
+    }
 }
 
 #[cfg(test)]
@@ -100,6 +108,16 @@ mod tests {
         {
             assert_eq!(table.p_value(u), (1.0 + at_least) / 5.0, "u = {u}");
         }
+    }
+
+    #[test]
+    fn alarms_begin_just_above_the_threshold() {
+        let table = Calibration { scores: &[1.0, 2.0, 5.0], p_values: &[0.8, 0.4, 0.2], held_out: 4 };
+        for rate in [0.2, 0.3, 0.4, 0.79, 0.8, 0.99] {
+            let threshold = table.threshold(rate).unwrap();
+            assert!(table.p_value(threshold) > rate && table.p_value(threshold.next_up()) <= rate);
+        }
+        assert_eq!(table.threshold(0.19), None);
     }
 
     #[test]

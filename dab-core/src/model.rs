@@ -271,7 +271,7 @@ impl<'a> Model<'a> {
     /// As [`Model::predict_into`].
     pub fn predict_on(
         &self,
-        isa: impl Isa,
+        isa: impl Isa + Copy,
         input: &[f32],
         outputs: &mut [f32],
         scratch: &mut [f32],
@@ -281,10 +281,7 @@ impl<'a> Model<'a> {
         })?;
         let evaluation = self.evaluate(isa, input, scratch)?;
         if let Some(decoder) = &self.decoder {
-            affine_into(outputs, decoder.weight, decoder.bias, evaluation.gaussian.mean);
-            for y in outputs {
-                *y = tame(*y);
-            }
+            isa.run(Decode { decoder, mean: evaluation.gaussian.mean, outputs });
         }
         Ok(self.judge(&evaluation.expected))
     }
@@ -330,12 +327,20 @@ impl<'a> Model<'a> {
     /// # Errors
     /// When a result differs, or `scratch` is too short.
     pub fn self_test(&self, scratch: &mut [f32]) -> Result<(), SelfTestError> {
+        self.self_test_on(Baseline, scratch)
+    }
+
+    /// [`Model::self_test`] on the instructions of `isa`, which must give the same bits.
+    ///
+    /// # Errors
+    /// As [`Model::self_test`].
+    pub fn self_test_on(&self, isa: impl Isa + Copy, scratch: &mut [f32]) -> Result<(), SelfTestError> {
         let mut rest = self.self_test.inputs;
         let mut digest = Crc::new();
         for (vector, answer) in self.self_test.answers.iter().enumerate() {
             let (input, after) = take(rest, self.meta.inputs as usize);
             rest = after;
-            let found = self.answer(input, scratch, &mut digest).map_err(SelfTestError::Input)?;
+            let found = self.answer(isa, input, scratch, &mut digest).map_err(SelfTestError::Input)?;
             if found.to_bits() != answer.to_bits() {
                 return Err(SelfTestError::Uncertainty { vector, expected: *answer, found });
             }
@@ -347,11 +352,12 @@ impl<'a> Model<'a> {
     /// Uncertainty of one known-answer vector; the bits of its distances and outputs go into `digest`.
     pub(crate) fn answer(
         &self,
+        isa: impl Isa,
         input: &[f32],
         scratch: &mut [f32],
         digest: &mut Crc,
     ) -> Result<f32, InputError> {
-        let evaluation = self.evaluate(Baseline, input, scratch)?;
+        let evaluation = self.evaluate(isa, input, scratch)?;
         for d in evaluation.distances {
             digest.update(&d.to_le_bytes());
         }
@@ -498,6 +504,25 @@ impl<'s> Kernel for Pass<'_, '_, 's> {
         let found = self.scratch.len();
         let short = InputError::Scratch { needed: self.model.scratch_len(), found };
         self.model.forward(self.input, self.scratch).ok_or(short)
+    }
+}
+
+/// The outputs from the latent mean (E7).
+struct Decode<'m, 'a> {
+    decoder: &'m Decoder<'a>,
+    mean: &'m [f32],
+    outputs: &'m mut [f32],
+}
+
+impl Kernel for Decode<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        affine_into(self.outputs, self.decoder.weight, self.decoder.bias, self.mean);
+        for y in self.outputs {
+            *y = tame(*y);
+        }
     }
 }
 

@@ -1,2 +1,7 @@
-//! The `dab` command.
-fn main() {}
+//! The `dab` command; everything is in [`dab_train::cli`].
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    dab_train::cli::run(std::env::args_os())
+}

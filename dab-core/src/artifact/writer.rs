@@ -21,6 +21,7 @@ use super::schema::{
     MAX_SELF_TESTS, MINOR, Meta, PARAMS_ALIGN, Residual, SCHEMA_KEY, SelfTestMeta, Task,
 };
 use crate::calibration::Rates;
+use crate::isa::Baseline;
 use crate::layers::Activation;
 use crate::model::Model;
 use crate::scalar::{LARGEST, SMALLEST};
@@ -424,7 +425,7 @@ impl Weyl {
 fn known_answers(model: &Model<'_>, vectors: &[Vec<f32>]) -> (Vec<f32>, u32) {
     let mut scratch = alloc::vec![0.0; model.scratch_len()];
     let mut digest = Crc::new();
-    let answer = |vector: &Vec<f32>| model.answer(vector, &mut scratch, &mut digest).unwrap_or(0.0);
+    let answer = |vector: &Vec<f32>| model.answer(Baseline, vector, &mut scratch, &mut digest).unwrap_or(0.0);
     (vectors.iter().map(answer).collect(), digest.value())
 }
 

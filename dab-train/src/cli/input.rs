@@ -1,0 +1,81 @@
+//! Arguments that say where rows come from and when to raise an alarm.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use dab_core::{Model, Rates};
+
+use crate::io::artifact::Artifact;
+use crate::io::rows::{Header, Layout, Rows, Source};
+
+/// Where the rows come from.
+#[derive(Debug, clap::Args)]
+pub struct InputArgs {
+    /// Rows of inputs: a CSV or NumPy (.npy) file, or - for standard input
+    #[arg(value_name = "INPUTS")]
+    inputs: PathBuf,
+
+    /// Whether the first row of a CSV file holds column names; auto: if it has text and no numbers
+    #[arg(long, value_enum, default_value_t, value_name = "WHETHER")]
+    header: Header,
+
+    /// What separates the fields of a CSV file: one character, or tab
+    #[arg(long, default_value = ",", value_parser = delimiter, value_name = "CHAR")]
+    delimiter: u8,
+
+    /// Take the columns of a CSV file in their order even if the model knows its inputs by name
+    #[arg(long)]
+    by_position: bool,
+}
+
+fn delimiter(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        b"tab" | b"\\t" => Ok(b'\t'),
+        &[byte] if byte.is_ascii() => Ok(byte),
+        _ => Err("one character, or the word tab".into()),
+    }
+}
+
+impl InputArgs {
+    /// Where the rows come from.
+    pub fn source(&self) -> Source {
+        Source::new(&self.inputs)
+    }
+
+    /// The rows, as this model takes them.
+    pub fn open(&self, artifact: &Artifact, model: &Model<'_>) -> Result<Rows> {
+        let inputs = model.shape().inputs;
+        let names = if self.by_position { None } else { artifact.input_names(inputs) };
+        let layout = Layout { inputs, names, header: self.header, delimiter: self.delimiter };
+        Rows::open(&self.source(), &layout)
+    }
+}
+
+/// False-alarm rates other than the model's.
+#[derive(Debug, clap::Args)]
+pub struct RateArgs {
+    /// Call this share of familiar inputs doubtful or worse, instead of the model's rate
+    #[arg(long, value_name = "RATE")]
+    doubtful: Option<f32>,
+
+    /// Call this share of familiar inputs unfamiliar, instead of the model's rate
+    #[arg(long, value_name = "RATE")]
+    unfamiliar: Option<f32>,
+}
+
+impl RateArgs {
+    /// Sets the rates that were given.
+    pub fn apply(&self, model: &mut Model<'_>) -> Result<()> {
+        let (own, given) = (model.rates(), self.doubtful.or(self.unfamiliar));
+        if given.is_none() {
+            return Ok(());
+        }
+        let (doubtful, unfamiliar) =
+            (self.doubtful.unwrap_or(own.doubtful()), self.unfamiliar.unwrap_or(own.unfamiliar()));
+        let rates = Rates::new(doubtful, unfamiliar).with_context(|| {
+            format!("--doubtful {doubtful} --unfamiliar {unfamiliar}: use 0 < unfamiliar <= doubtful < 1")
+        })?;
+        model.set_rates(rates);
+        Ok(())
+    }
+}

@@ -1,0 +1,244 @@
+//! `dab inspect`: what is in a model file, what it costs, and when it raises an alarm.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use dab_core::artifact::schema::{LayerMeta, MAJOR, MINOR, Residual};
+use dab_core::{Activation, Model};
+use serde_json::{Value, json};
+
+use super::text::{self, bar, grouped, number, plural, rounded};
+use crate::io::artifact::Artifact;
+
+/// A codebook of up to this many codes is shown whole.
+const SMALL: usize = 16;
+/// Codes that are shown of a larger one.
+const FEW: usize = 8;
+
+/// Show what is in a model file.
+///
+/// Shape and layers, flash and scratch bytes, multiply-adds per call, the codes with their priors and volumes
+/// (half the log-determinant of their covariance, nats: the larger, the wider), the uncertainties at which the
+/// verdict changes, and the strings that travel in the file. The identity is a checksum of the model: two
+/// files with the same one hold the same model and strings.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  dab inspect model.dab
+  dab inspect model.dab --all                    # every code
+  dab inspect model.dab --json | jq .calibration")]
+pub struct Args {
+    /// The model file
+    #[arg(value_name = "MODEL.dab")]
+    model: PathBuf,
+
+    /// Write JSON, complete and in full precision
+    #[arg(long)]
+    json: bool,
+
+    /// Show every code
+    #[arg(long)]
+    all: bool,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<()> {
+    let artifact = Artifact::open(&args.model)?;
+    let model = artifact.model()?;
+    if args.json {
+        return super::print(&format!("{:#}\n", describe_json(&artifact, &model)));
+    }
+    super::print(&describe(args, &artifact, &model)?)
+}
+
+/// Half the log-determinant: ln of the volume of a code, up to a constant of the dimension.
+fn volume(log_det: f32) -> f32 {
+    0.5 * log_det
+}
+
+fn describe(args: &Args, artifact: &Artifact, model: &Model<'_>) -> Result<String> {
+    let mut t = String::new();
+    let bytes = artifact.bytes().len();
+    writeln!(t, "{}: {}", args.model.display(), text::flow(model))?;
+    writeln!(t, "\nsize         {}", text::cost(model, bytes))?;
+    writeln!(t, "identity     {:08x} (CRC-32C), format {MAJOR}.{MINOR}", artifact.identity())?;
+    describe_flow(&mut t, model)?;
+    describe_codes(&mut t, model, args.all)?;
+    describe_calibration(&mut t, model)?;
+    writeln!(t, "self-test    {}", plural(model.meta().self_test.vectors.into(), "known answer"))?;
+    for (i, (key, value)) in artifact.info.iter().enumerate() {
+        writeln!(t, "{:<12} {key} = {value}", if i == 0 { "info" } else { "" })?;
+    }
+    Ok(t)
+}
+
+fn describe_flow(t: &mut String, model: &Model<'_>) -> Result<()> {
+    let (shape, meta) = (model.shape(), model.meta());
+    let normalized = if meta.normalized { "normalised" } else { "not normalised" };
+    writeln!(t, "input        {}, {normalized}", plural(shape.inputs as u64, "value"))?;
+    let mut width = shape.inputs;
+    for (i, layer) in meta.layers.iter().enumerate() {
+        writeln!(t, "layer {i:<6} {width} → {}", layer_words(layer))?;
+        width = layer.outputs as usize;
+    }
+    let (raw, kind) = (shape.covariance.raw_len(shape.dim), shape.covariance.name());
+    let first = match meta.head.activation {
+        Activation::Identity => String::new(),
+        activation => format!("{} first, ", activation.name()),
+    };
+    let bias = bias_words(meta.head.bias);
+    let dims = if shape.dim == 1 { "dimension" } else { "dimensions" };
+    writeln!(t, "head         {width} → {raw}, {first}{bias}: {} {kind} {dims}", shape.dim)?;
+    if let Some(decoder) = meta.decoder {
+        let task = text::task(shape.task);
+        let bias = bias_words(decoder.bias);
+        writeln!(t, "decoder      {} → {}, {bias}: {task}", shape.dim, shape.outputs)?;
+    }
+    Ok(())
+}
+
+const fn bias_words(bias: bool) -> &'static str {
+    if bias { "with bias" } else { "no bias" }
+}
+
+fn layer_words(layer: &LayerMeta) -> String {
+    let mut words = format!("{}, {}, {}", layer.outputs, layer.activation.name(), bias_words(layer.bias));
+    if let Some(residual) = layer.residual {
+        let when = if residual.before_activation { "before" } else { "after" };
+        words.push_str(&format!(", adds {} {when} the activation", residual_source(residual)));
+    }
+    words
+}
+
+/// The earlier activation, as `dab pack` names it.
+fn residual_source(residual: Residual) -> String {
+    match residual.source.checked_sub(1) {
+        None => "input".into(),
+        Some(layer) => format!("layers.{layer}"),
+    }
+}
+
+fn describe_codes(t: &mut String, model: &Model<'_>, all: bool) -> Result<()> {
+    let codes = model.codebook();
+    let (priors, log_dets) = (codes.priors, codes.log_dets);
+    let dead = priors.iter().filter(|&&p| p == 0.0).count();
+    let count = plural(priors.len() as u64, "code");
+    let dead = if dead > 0 { format!(", {dead} of prior 0 (never chosen)") } else { String::new() };
+    writeln!(t, "codebook     {count}{dead}; alpha {}", codes.alpha)?;
+    let range = |values: &mut dyn Iterator<Item = f32>| {
+        let (low, high) = values.fold((f32::MAX, f32::MIN), |(low, high), x| (low.min(x), high.max(x)));
+        format!("{} to {}", rounded(low), rounded(high))
+    };
+    writeln!(t, "             prior {}", range(&mut priors.iter().copied()))?;
+    writeln!(t, "             volume {} nats", range(&mut log_dets.iter().map(|&l| volume(l))))?;
+
+    let mut order: Vec<usize> = (0..priors.len()).collect();
+    let whole = all || order.len() <= SMALL;
+    if !whole {
+        order.sort_by(|&a, &b| priors[b].total_cmp(&priors[a]));
+        order.truncate(FEW);
+    }
+    let largest = priors.iter().copied().fold(f32::MIN_POSITIVE, f32::max);
+    writeln!(t, "              code     prior    volume")?;
+    for k in order {
+        let (prior, volume) = (rounded(priors[k]), rounded(volume(log_dets[k])));
+        writeln!(t, "             {k:>5} {prior:>9} {volume:>9}  {}", bar(priors[k] / largest))?;
+    }
+    if !whole {
+        writeln!(
+            t,
+            "               … the {FEW} of largest prior; --all shows {}",
+            grouped(priors.len() as u64)
+        )?;
+    }
+    Ok(())
+}
+
+fn describe_calibration(t: &mut String, model: &Model<'_>) -> Result<()> {
+    let Some(table) = model.calibration() else {
+        writeln!(t, "calibration  none: no p-values and verdicts (add calibration.scores and pack anew)")?;
+        return Ok(());
+    };
+    let held_out = plural(table.held_out.into(), "held-out score");
+    writeln!(t, "calibration  {held_out}, {} kept", grouped(table.scores.len() as u64))?;
+    let rates = model.rates();
+    for (verdict, rate) in [("doubtful", rates.doubtful()), ("unfamiliar", rates.unfamiliar())] {
+        match table.threshold(rate) {
+            Some(u) => {
+                writeln!(t, "             {verdict:<10} above {} nats (rate {rate})", rounded(u))?;
+            }
+            None => {
+                let needed = grouped(held_out_for(rate));
+                writeln!(t, "             {verdict:<10} never: rate {rate} needs {needed} held-out scores")?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Fewest held-out scores n whose smallest p-value, 1 / (n + 1) in f32, reaches `rate`.
+fn held_out_for(rate: f32) -> u64 {
+    let about = (1.0 / f64::from(rate)) as u64;
+    let reaches = |n: &u64| (1.0 / (*n as f64 + 1.0)) as f32 <= rate;
+    (about.saturating_sub(2)..=about + 1).find(reaches).unwrap_or(about)
+}
+
+fn describe_json(artifact: &Artifact, model: &Model<'_>) -> Value {
+    let (shape, meta, codes) = (model.shape(), model.meta(), model.codebook());
+    let layers = meta.layers.iter().map(|layer| {
+        json!({
+            "outputs": layer.outputs,
+            "bias": layer.bias,
+            "activation": layer.activation.name(),
+            "residual": layer.residual.map(residual_source),
+            "residual_before_activation": layer.residual.is_some_and(|r| r.before_activation),
+        })
+    });
+    let code = |(&prior, &log_det): (&f32, &f32)| json!({ "prior": number(prior), "volume": number(volume(log_det)) });
+    let rates = model.rates();
+    let calibration = model.calibration().map(|table| {
+        let verdict = |rate| json!({ "rate": number(rate), "above": table.threshold(rate).map(number) });
+        json!({
+            "held_out": table.held_out,
+            "points": table.scores.len(),
+            "doubtful": verdict(rates.doubtful()),
+            "unfamiliar": verdict(rates.unfamiliar()),
+        })
+    });
+    json!({
+        "format": format!("{MAJOR}.{MINOR}"),
+        "identity": format!("{:08x}", artifact.identity()),
+        "inputs": shape.inputs,
+        "normalized": meta.normalized,
+        "layers": layers.collect::<Vec<_>>(),
+        "features": shape.features,
+        "head": { "activation": meta.head.activation.name(), "bias": meta.head.bias },
+        "covariance": shape.covariance.name(),
+        "dim": shape.dim,
+        "alpha": number(codes.alpha),
+        "codes": codes.priors.iter().zip(codes.log_dets).map(code).collect::<Vec<_>>(),
+        "task": text::task(shape.task),
+        "outputs": shape.outputs,
+        "calibration": calibration,
+        "self_test_vectors": meta.self_test.vectors,
+        "flash_bytes": artifact.bytes().len(),
+        "scratch_bytes": 4 * model.scratch_len(),
+        "multiply_adds": model.multiply_adds(),
+        "input_names": artifact.input_names(shape.inputs),
+        "output_names": artifact.output_names(shape.outputs),
+        "info": artifact.info.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ninety_nine_scores_support_one_in_a_hundred() {
+        assert_eq!(held_out_for(0.01), 99);
+        assert_eq!(held_out_for(0.05), 19);
+        assert_eq!(held_out_for(0.5), 1);
+        assert_eq!(held_out_for(0.3), 3);
+    }
+}

@@ -1,0 +1,112 @@
+//! The command line: one file per subcommand, and here what they share.
+//!
+//! Exit codes: 0 success, 1 failure, 2 a command line that cannot be understood. Every error is one line
+//! on standard error that begins with `dab:` and says what to do. A reader that goes away (`dab score … |
+//! head`) is no error.
+
+mod explain;
+mod input;
+mod inspect;
+mod pack;
+mod score;
+mod self_test;
+mod text;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::error::ErrorKind;
+use clap::{Parser, Subcommand};
+
+/// Uncertainty for neural networks on microcontrollers.
+///
+/// A dab model is one file (.dab) that turns an input into an uncertainty in nats, a p-value and a verdict:
+/// familiar, doubtful or unfamiliar. `dab pack` makes the file from tensors trained anywhere; the other
+/// commands look into it and run it here with the very bits of the device.
+#[derive(Debug, Parser)]
+#[command(name = "dab", version, propagate_version = true, arg_required_else_help = true)]
+#[command(after_help = "Start with `dab pack --help`, or `dab inspect model.dab` if you have a model.")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Pack(pack::Args),
+    Score(score::Args),
+    Inspect(inspect::Args),
+    SelfTest(self_test::Args),
+    Explain(explain::Args),
+}
+
+/// Runs a command line, its first word being the program's name.
+pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => return misunderstood(&error),
+    };
+    let result = match cli.command {
+        Command::Pack(args) => pack::run(&args),
+        Command::Score(args) => score::run(&args),
+        Command::Inspect(args) => inspect::run(&args),
+        Command::SelfTest(args) => self_test::run(&args),
+        Command::Explain(args) => explain::run(&args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&format!("{error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Help and version go to standard output; a mistake becomes one line.
+fn misunderstood(error: &clap::Error) -> ExitCode {
+    /// Exit code of a command line that cannot be understood.
+    const USAGE: u8 = 2;
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            // A closed standard output is no reason to complain.
+            let _ = error.print();
+            ExitCode::SUCCESS
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let _ = error.print();
+            ExitCode::from(USAGE)
+        }
+        _ => {
+            let message = error.to_string();
+            let fact = message.split("\n\nUsage:").next().unwrap_or_default();
+            let fact = fact.split("\n\nFor more information").next().unwrap_or_default();
+            let fact = fact.strip_prefix("error: ").unwrap_or(fact);
+            complain(&format!("{fact}; `dab --help` and `dab <command> --help` explain"));
+            ExitCode::from(USAGE)
+        }
+    }
+}
+
+/// One line on standard error.
+fn complain(message: &str) {
+    let words: Vec<&str> = message.split_whitespace().collect();
+    // If standard error is closed there is nobody to tell.
+    let _ = writeln!(io::stderr(), "dab: {}", words.join(" "));
+}
+
+/// Whether whoever reads our output has gone away.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let broken = |e: &io::Error| e.kind() == io::ErrorKind::BrokenPipe;
+    error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(broken))
+}
+
+/// Writes to standard output.
+fn print(text: &str) -> Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()?;
+    Ok(())
+}

@@ -1,0 +1,284 @@
+//! `dab score`: rows in, one assessment each out, in constant memory.
+
+use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use dab_core::layers::softmax;
+use dab_core::{Assessment, Model, Task};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::input::{InputArgs, RateArgs};
+use super::text::{plural, shortest, verdict};
+use crate::dispatch::Wide;
+use crate::io::artifact::Artifact;
+use crate::io::rows::{BadRow, Progress, RowError, Rows};
+use crate::io::whole::WholeFile;
+
+/// Rows between two looks at the progress bar.
+const TICK: u64 = 1024;
+/// Bytes per write.
+const BUFFER: usize = 1 << 16;
+
+/// Score rows of inputs: how far is each from the training data?
+///
+/// Writes one row per input: uncertainty (nats), p_value (share of familiar inputs that are at least this far),
+/// verdict (familiar, doubtful, unfamiliar), nearest (the closest code), then the model's outputs: means for a
+/// regression, logits for a classification. p_value and verdict are empty when the model has no
+/// calibration. Rows stream, so a file may be larger than memory; results have the very bits of the device.
+///
+/// A CSV file may begin with column names. If the model knows its inputs by name (`dab inspect` shows
+/// input_names), columns are found by name, in any order and among others. A NumPy array is [rows, inputs], of
+/// floats or integers.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  dab score model.dab inputs.csv                       # a table on standard output
+  dab score model.dab inputs.npy -o scores.csv         # into a file, written whole or not at all
+  producer | dab score model.dab - --json --flush      # a live stream of JSON lines
+  dab score model.dab inputs.csv --unfamiliar 0.001    # fewer false alarms")]
+pub struct Args {
+    /// The model file
+    #[arg(value_name = "MODEL.dab")]
+    model: PathBuf,
+
+    #[command(flatten)]
+    input: InputArgs,
+
+    #[command(flatten)]
+    rates: RateArgs,
+
+    /// Write JSON lines instead of CSV
+    #[arg(long)]
+    json: bool,
+
+    /// Write to this file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Write every row at once instead of in blocks: for live streams
+    #[arg(long)]
+    flush: bool,
+
+    /// Give class probabilities instead of logits
+    #[arg(long)]
+    probabilities: bool,
+
+    /// Mark rows that cannot be read (verdict `invalid`) and go on, instead of stopping at the first
+    #[arg(long)]
+    skip_bad: bool,
+}
+
+/// Where the results go.
+enum Output {
+    Stdout(BufWriter<StdoutLock<'static>>),
+    File(WholeFile),
+}
+
+impl Output {
+    fn writer(&mut self) -> &mut dyn Write {
+        match self {
+            Self::Stdout(out) => out,
+            Self::File(file) => file,
+        }
+    }
+
+    fn finish(self) -> io::Result<()> {
+        match self {
+            Self::Stdout(mut out) => out.flush(),
+            Self::File(file) => file.commit(),
+        }
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<()> {
+    let artifact = Artifact::open(&args.model)?;
+    let mut model = artifact.model()?;
+    args.rates.apply(&mut model)?;
+    if args.probabilities && model.shape().task != Some(Task::Classification) {
+        bail!("--probabilities needs a classification model, `{}` is none", args.model.display());
+    }
+    let mut rows = args.input.open(&artifact, &model)?;
+    let write_error = || match &args.output {
+        Some(path) => format!("cannot write `{}`", path.display()),
+        None => "cannot write to standard output".into(),
+    };
+    let mut output = match &args.output {
+        Some(path) => Output::File(WholeFile::create(path).with_context(write_error)?),
+        None => Output::Stdout(BufWriter::with_capacity(BUFFER, io::stdout().lock())),
+    };
+    let names = artifact.output_names(model.shape().outputs);
+    if !args.json {
+        write_names(&names, output.writer()).with_context(write_error)?;
+    }
+    let progress = progress_bar(args, rows.progress());
+
+    let mut scorer = Scorer::new(&model, args);
+    let (mut count, mut bad, mut first_bad) = (0u64, 0u64, None);
+    loop {
+        scorer.line.clear();
+        match scorer.next(&mut rows) {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(RowError::Bad(row)) if args.skip_bad => {
+                scorer.mark(&row);
+                bad += 1;
+                first_bad.get_or_insert(row);
+            }
+            Err(RowError::Bad(row)) => {
+                let advice = "correct it, or use --skip-bad to mark such rows and go on";
+                return Err(anyhow::anyhow!("{}: {row}: {advice}", args.input.source()));
+            }
+            Err(RowError::End(error)) => return Err(error.context(args.input.source())),
+        }
+        output.writer().write_all(&scorer.line).with_context(write_error)?;
+        if args.flush {
+            output.writer().flush().with_context(write_error)?;
+        }
+        count += 1;
+        if count.is_multiple_of(TICK) {
+            progress.set_position(rows.progress().done);
+        }
+    }
+    output.finish().with_context(write_error)?;
+    progress.finish_and_clear();
+    if let Some(first) = first_bad {
+        super::complain(&format!(
+            "marked {bad} of {} as invalid; the first is {first}",
+            plural(count, "row")
+        ));
+    } else if count == 0 {
+        super::complain(&format!("{} has no rows", args.input.source()));
+    }
+    Ok(())
+}
+
+fn write_names(names: &[String], out: &mut dyn Write) -> Result<()> {
+    let fixed = ["uncertainty", "p_value", "verdict", "nearest"];
+    let mut writer = csv::Writer::from_writer(out);
+    writer.write_record(fixed.into_iter().chain(names.iter().map(String::as_str)))?;
+    writer.flush()?;
+    Ok(())
+}
+
+/// Only for eyes: on a terminal, and not between the lines of a table on the same terminal.
+fn progress_bar(args: &Args, start: Progress) -> ProgressBar {
+    if !io::stderr().is_terminal() || (args.output.is_none() && io::stdout().is_terminal()) {
+        return ProgressBar::hidden();
+    }
+    let template = match (start.total, start.bytes) {
+        (Some(_), true) => "{wide_bar} {bytes}/{total_bytes} {eta}",
+        (Some(_), false) => "{wide_bar} {human_pos}/{human_len} rows {eta}",
+        (None, _) => "{spinner} {bytes}",
+    };
+    let bar = start.total.map_or_else(ProgressBar::new_spinner, ProgressBar::new);
+    match ProgressStyle::with_template(template) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
+/// One row after another through the model, into a line of text.
+struct Scorer<'a> {
+    model: &'a Model<'a>,
+    isa: Wide,
+    json: bool,
+    probabilities: bool,
+    input: Vec<f32>,
+    outputs: Vec<f32>,
+    scratch: Vec<f32>,
+    line: Vec<u8>,
+}
+
+impl<'a> Scorer<'a> {
+    fn new(model: &'a Model<'a>, args: &Args) -> Self {
+        let shape = model.shape();
+        Self {
+            model,
+            isa: Wide::detect(),
+            json: args.json,
+            probabilities: args.probabilities,
+            input: vec![0.0; shape.inputs],
+            outputs: vec![0.0; shape.outputs],
+            scratch: vec![0.0; model.scratch_len()],
+            line: Vec::new(),
+        }
+    }
+
+    /// Scores the next row into `line`; whether there was one.
+    fn next(&mut self, rows: &mut Rows) -> Result<bool, RowError> {
+        if !rows.next_into(&mut self.input)? {
+            return Ok(false);
+        }
+        let assessment = self
+            .model
+            .predict_on(self.isa, &self.input, &mut self.outputs, &mut self.scratch)
+            .map_err(|error| RowError::End(error.into()))?;
+        if self.probabilities {
+            softmax(&mut self.outputs);
+        }
+        if self.json {
+            self.json_line(&assessment)
+        } else {
+            self.csv_line(&assessment)
+        }
+        Ok(true)
+    }
+
+    fn csv_line(&mut self, assessment: &Assessment) {
+        let line = &mut self.line;
+        shortest(assessment.uncertainty, line);
+        line.push(b',');
+        if let Some(p) = assessment.p_value {
+            shortest(p, line);
+        }
+        line.push(b',');
+        line.extend(assessment.verdict.map_or("", verdict).bytes());
+        line.push(b',');
+        line.extend(assessment.nearest.to_string().bytes());
+        for &y in &self.outputs {
+            line.push(b',');
+            shortest(y, line);
+        }
+        line.push(b'\n');
+    }
+
+    fn json_line(&mut self, assessment: &Assessment) {
+        let line = &mut self.line;
+        line.extend(br#"{"uncertainty":"#);
+        shortest(assessment.uncertainty, line);
+        line.extend(br#","p_value":"#);
+        match assessment.p_value {
+            Some(p) => shortest(p, line),
+            None => line.extend(b"null"),
+        }
+        line.extend(br#","verdict":"#);
+        match assessment.verdict {
+            Some(v) => line.extend(format!("\"{}\"", verdict(v)).bytes()),
+            None => line.extend(b"null"),
+        }
+        line.extend(format!(r#","nearest":{},"outputs":["#, assessment.nearest).bytes());
+        for (i, &y) in self.outputs.iter().enumerate() {
+            if i > 0 {
+                line.push(b',');
+            }
+            shortest(y, line);
+        }
+        line.extend(b"]}\n");
+    }
+
+    /// The line of a row that could not be read.
+    fn mark(&mut self, bad: &BadRow) {
+        if self.json {
+            let record = serde_json::json!({
+                "uncertainty": null, "p_value": null, "verdict": "invalid", "nearest": null,
+                "outputs": [], "error": bad.to_string(),
+            });
+            self.line.extend(format!("{record}\n").bytes());
+        } else {
+            self.line.extend(b",,invalid,");
+            self.line.extend(std::iter::repeat_n(b',', self.outputs.len()));
+            self.line.push(b'\n');
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Names of inputs and outputs in an artifact's info section.
+//!
+//! A list in one string: `temperature, pressure`, or the same as a JSON list when a name holds a comma.
+
+/// Info key of the inputs' names.
+pub const INPUTS: &str = "input_names";
+/// Info key of the outputs' names.
+pub const OUTPUTS: &str = "output_names";
+
+/// The names in a string.
+#[must_use]
+pub fn split(list: &str) -> Vec<String> {
+    if list.trim_start().starts_with('[')
+        && let Ok(names) = serde_json::from_str::<Vec<String>>(list)
+    {
+        return names;
+    }
+    list.split(',').map(|name| name.trim().to_owned()).collect()
+}
+
+/// The names under `key`, if they are exactly `count`.
+#[must_use]
+pub fn find(info: &[(String, String)], key: &str, count: usize) -> Option<Vec<String>> {
+    let (_, list) = info.iter().find(|(k, _)| k == key)?;
+    Some(split(list)).filter(|names| names.len() == count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_split_at_commas_or_read_as_json() {
+        assert_eq!(split("a, b ,c"), ["a", "b", "c"]);
+        assert_eq!(split(r#"["x, in mm", "y"]"#), ["x, in mm", "y"]);
+        assert_eq!(split("[broken"), ["[broken"]);
+    }
+}
