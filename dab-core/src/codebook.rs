@@ -20,7 +20,11 @@ use crate::divergence::{self, CodeView, Precision};
 use crate::gaussian::{Covariance, Diagonal, Full, Gaussian, GaussianView, Spread};
 use crate::linalg::dot::{LANES, fold, take};
 use crate::linalg::triangle::{Layout, Triangle, packed_len};
-use crate::scalar::{exp, in_domain, saturate};
+use crate::scalar::{SMALLEST, exp, flush, in_domain, saturate};
+
+/// Weights below this, 2⁻¹⁰⁰, are zero. The nearest code weighs at least 2⁻⁵⁰, so they cannot show in the
+/// score; as subnormal numbers they would show in its bits where a process flushes those.
+const NEGLIGIBLE: f32 = SMALLEST * SMALLEST;
 
 /// How the precisions of a codebook lie in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +118,8 @@ impl<'a> CodebookView<'a> {
         }
     }
 
-    /// Uncertainty and nearest code from the distances (E5, E6). One exponential per code.
+    /// Uncertainty and nearest code from the distances (E5, E6). One exponential per code. Without a code
+    /// of positive prior everything is as far as can be: `f32::MAX`.
     #[inline(always)]
     #[must_use]
     pub fn expected_distance(&self, distances: &[f32]) -> Expected {
@@ -140,7 +145,7 @@ impl<'a> CodebookView<'a> {
         Expected { uncertainty, nearest, nearest_distance }
     }
 
-    /// Writes π_x(κ) of every code (E5); they sum to 1.
+    /// Writes π_x(κ) of every code (E5); they sum to 1, or are all 0 without a code of positive prior.
     #[inline(always)]
     pub fn assignment_into(&self, distances: &[f32], assignment: &mut [f32]) {
         let (_, nearest_distance) = self.nearest(distances);
@@ -148,8 +153,10 @@ impl<'a> CodebookView<'a> {
             *a = self.weight(prior, distance - nearest_distance);
         }
         let total = crate::linalg::dot::sum(assignment, |a| a);
-        for a in assignment {
-            *a /= total;
+        if total > 0.0 {
+            for a in assignment {
+                *a /= total;
+            }
         }
     }
 
@@ -158,7 +165,8 @@ impl<'a> CodebookView<'a> {
     fn weight(&self, prior: f32, above: f32) -> f32 {
         // A code of prior 0 may be nearer than the nearest live one: its exponential must not overflow.
         let above = if above > 0.0 { above } else { 0.0 };
-        prior * exp(-(self.alpha * above))
+        let weight = prior * exp(-(self.alpha * above));
+        if weight < NEGLIGIBLE { 0.0 } else { weight }
     }
 
     /// The closest code with a positive prior, and its distance; code 0 at `f32::MAX` if there is none.
@@ -229,8 +237,9 @@ impl<const D: usize> CodeCovariance<D> for Full {
         let Spread::Full { factor, lower } = spread else { return None };
         let rows = Self::Factor::from_column_slice(factor.get(..D * D)?);
         let lower = if lower { rows.transpose() } else { (rows.transpose() * rows).cholesky()?.unpack() };
-        let inverse = lower.solve_lower_triangular(&Self::Factor::identity())?;
-        inverse.iter().all(|&p| in_domain(p)).then(|| inverse.transpose())
+        let inverse = lower.solve_lower_triangular(&Self::Factor::identity())?.map(flush);
+        let sound = inverse.iter().all(|&p| in_domain(p)) && inverse.diagonal().iter().all(|&p| p > 0.0);
+        sound.then(|| inverse.transpose())
     }
 }
 
@@ -239,14 +248,14 @@ impl<const D: usize> CodeCovariance<D> for Full {
 /// ```
 /// use dab_core::codebook::Codebook;
 /// use dab_core::gaussian::{Diagonal, Gaussian};
-/// use nalgebra::vector;
+/// use nalgebra::Vector2;
 ///
-/// let mut codebook = Codebook::<4, 2>::new(1.0);
-/// for mean in [vector![-1.0, 0.0], vector![1.0, 0.0]] {
-///     codebook.push(&Gaussian::<2, Diagonal>::new(mean, vector![0.5, 0.5]).unwrap(), 0.5).unwrap();
+/// let mut codebook = Codebook::<4, 2>::new(1.0).unwrap();
+/// for mean in [Vector2::new(-1.0, 0.0), Vector2::new(1.0, 0.0)] {
+///     codebook.push(&Gaussian::<2, Diagonal>::new(mean, Vector2::new(0.5, 0.5)).unwrap(), 0.5).unwrap();
 /// }
-/// let here = Gaussian::<2, Diagonal>::new(vector![1.1, 0.1], vector![0.4, 0.4]).unwrap();
-/// let far = Gaussian::<2, Diagonal>::new(vector![1.1, 9.0], vector![0.4, 0.4]).unwrap();
+/// let here = Gaussian::<2, Diagonal>::new(Vector2::new(1.1, 0.1), Vector2::new(0.4, 0.4)).unwrap();
+/// let far = Gaussian::<2, Diagonal>::new(Vector2::new(1.1, 9.0), Vector2::new(0.4, 0.4)).unwrap();
 /// assert_eq!(codebook.assess(&here).nearest, 1);
 /// assert!(codebook.assess(&far).uncertainty > 10.0 * codebook.assess(&here).uncertainty);
 /// ```
@@ -260,10 +269,19 @@ pub struct Codebook<const K: usize, const D: usize, S: CodeCovariance<D> = Diago
 }
 
 impl<const K: usize, const D: usize, S: CodeCovariance<D>> Codebook<K, D, S> {
-    /// An empty codebook of temperature `alpha`.
+    /// An empty codebook of temperature `alpha`. `None` when that is negative or not in the numeric domain.
     #[must_use]
-    pub const fn new(alpha: f32) -> Self {
-        Self { alpha, means: Vec::new(), precisions: Vec::new(), log_dets: Vec::new(), priors: Vec::new() }
+    pub const fn new(alpha: f32) -> Option<Self> {
+        if !(in_domain(alpha) && alpha >= 0.0) {
+            return None;
+        }
+        Some(Self {
+            alpha,
+            means: Vec::new(),
+            precisions: Vec::new(),
+            log_dets: Vec::new(),
+            priors: Vec::new(),
+        })
     }
 
     /// Adds a code. Priors need not sum to 1: the assignment is normalised by itself.

@@ -140,12 +140,13 @@ impl<const D: usize> Gaussian<D, Diagonal> {
 }
 
 impl<const D: usize> Gaussian<D, Full> {
-    /// From a mean and a covariance matrix. `None` when a number leaves the domain or `cov` is not
-    /// positive definite.
+    /// From a mean and a covariance matrix, of which the lower triangle is read. `None` when a number
+    /// leaves the domain or `cov` is not positive definite.
     #[must_use]
     pub fn new(mean: SVector<f32, D>, cov: SMatrix<f32, D, D>) -> Option<Self> {
-        let factor = cov.cholesky()?.unpack();
-        let sound = mean.iter().chain(&factor).all(|&x| scalar::in_domain(x));
+        let factor = cov.cholesky()?.unpack().map(scalar::flush);
+        let sound = mean.iter().chain(&factor).all(|&x| scalar::in_domain(x))
+            && factor.diagonal().iter().all(|&l| l > 0.0);
         let log_det = factor.diagonal().iter().fold(0.0, |sum, &l| sum + 2.0 * scalar::ln(l));
         sound.then_some(Self { mean, factor: factor.transpose(), lower: true, log_det })
     }

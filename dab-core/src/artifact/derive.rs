@@ -85,7 +85,18 @@ pub(super) fn calibration_table(scores: &[f32]) -> Result<Vec<(f32, f32)>, SpecE
         table.push((score, n - 1 - i));
     }
     thin(&mut table, usize::from(MAX_CALIBRATION));
-    Ok(table.into_iter().map(|(s, above)| (s, ((1 + above) as f64 / (n as f64 + 1.0)) as f32)).collect())
+    Ok(probabilities(&table, n))
+}
+
+/// `(score, count above it)` → `(score, p just above it)`, for `n` scores. Beyond 2²⁴ of them f32 cannot
+/// tell neighbouring probabilities near 1 apart: of equal ones the first says it all, and a p of 1 needs
+/// no entry.
+fn probabilities(table: &[(f32, usize)], n: usize) -> Vec<(f32, f32)> {
+    let p = |above: usize| ((1 + above) as f64 / (n as f64 + 1.0)) as f32;
+    let mut table: Vec<(f32, f32)> = table.iter().map(|&(score, above)| (score, p(above))).collect();
+    table.retain(|&(_, p)| p < 1.0);
+    table.dedup_by_key(|&mut (_, p)| p);
+    table
 }
 
 /// Keeps `max` entries: every one of the upper tail, then ever fewer.
@@ -116,4 +127,19 @@ fn thin(table: &mut Vec<(f32, usize)>, max: usize) {
         keep
     });
     debug_assert!(kept <= max);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn probabilities_stay_distinct_beyond_the_precision_of_f32() {
+        let n = 1 << 26;
+        let table = probabilities(&[(1.0, n - 1), (2.0, n - 3), (3.0, n - 4), (4.0, 9), (5.0, 0)], n);
+        assert_eq!(table.iter().map(|&(score, _)| score).collect::<Vec<_>>(), [2.0, 4.0, 5.0]);
+        assert!(table.iter().all(|&(_, p)| 0.0 < p && p < 1.0));
+        assert!(table.windows(2).all(|w| w[0].1 > w[1].1));
+        assert_eq!(table.last(), Some(&(5.0, (1.0 / (n as f64 + 1.0)) as f32)));
+    }
 }

@@ -11,8 +11,8 @@
 //! function of |λ| is the same on the whole plane. The number of sweeps depends on the dimension alone,
 //! and a rotation costs the same whether it turns or not, so time does not depend on the values.
 
-use super::dot::{LANES, dot};
-use crate::scalar::sqrt;
+use super::dot::{LANES, dot, fold};
+use crate::scalar::{SMALLEST, rsqrt, sqrt};
 
 /// The largest dimension that the number of sweeps and the stated accuracy were measured for.
 pub const MAX_DIM: usize = 64;
@@ -21,13 +21,21 @@ pub const MAX_DIM: usize = 64;
 /// zero, huge, graded and mixed-sign eigenvalues alike (tests below).
 pub const ACCURACY: f32 = 4.0;
 
-/// Columns whose inner product is below this are left alone. With entries scaled to about 1 it bounds
-/// the error of |λ| that this leaves by 1e-9 ‖A‖, far below f32's own, and keeps every square normal.
-const NEGLIGIBLE: f32 = 1e-18;
+/// Columns whose inner product is below this, 2⁻⁵², are left alone. With entries scaled to about 1 it
+/// bounds the error of |λ| that this leaves by 2⁻²⁶ ‖A‖, an eighth of f32's ε; and 4γ² is then so large that
+/// a subnormal δ², which a process may flush to zero, is below its last bit.
+const NEGLIGIBLE: f32 = f32::EPSILON * f32::EPSILON / 64.0;
+
+/// A squared length below this, 2⁻⁹⁰, is zero: |λ| below 2⁻⁴⁵ ‖A‖ is far below the accuracy, and squares
+/// of its entries may be subnormal.
+const NO_LENGTH: f32 = SMALLEST * SMALLEST * 1024.0;
 
 /// Columns whose cosine is below this are orthogonal: it is what rounding leaves. Without it, columns of
 /// equal length would be turned by chance angles in every sweep, and the error would grow with them.
 const ORTHOGONAL: f32 = 2.0 * f32::EPSILON;
+
+/// Pairs whose angles are computed together: four lanes of one register on a wide machine.
+const BLOCK: usize = 4;
 
 /// Sweeps over all pairs, after which the hardest family of matrices in the tests has converged (for
 /// dimension 8 that is a spectrum graded over eight decades; most others need two sweeps fewer).
@@ -61,15 +69,12 @@ pub fn orthogonalize(g: &mut [f32], u: &mut [f32], dim: usize) -> f32 {
             *x = if i == j { 1.0 } else { 0.0 };
         }
     }
-    // Round-robin order: the pairs of one round are disjoint, so a superscalar core overlaps them.
+    // Round-robin order: the pairs of one round are disjoint, so their angles can be found together.
     let players = dim + dim % 2;
     for _ in 0..sweeps(dim) {
         for round in 1..players {
-            for k in 0..players / 2 {
-                let (p, q) = pairing(players, round, k);
-                if q < dim {
-                    rotate_pair(g, u, dim, p, q);
-                }
+            for first in (0..players / 2).step_by(BLOCK) {
+                rotate_block(g, u, dim, |k| pairing(players, round, first + k));
             }
         }
     }
@@ -80,17 +85,21 @@ pub fn orthogonalize(g: &mut [f32], u: &mut [f32], dim: usize) -> f32 {
 #[inline(always)]
 #[must_use]
 pub fn magnitude(column: &[f32], scale: f32) -> f32 {
-    sqrt(dot(column, column)) * scale
+    let square = dot(column, column);
+    if square < NO_LENGTH { 0.0 } else { sqrt(square) * scale }
 }
 
-/// The `k`-th pair of a round-robin tournament, smaller index first.
+/// The `k`-th pair of a round-robin tournament, smaller index first; `None` beyond the last pair.
 #[inline(always)]
-fn pairing(players: usize, round: usize, k: usize) -> (usize, usize) {
+fn pairing(players: usize, round: usize, k: usize) -> Option<(usize, usize)> {
+    if k >= players / 2 {
+        return None;
+    }
     let ring = players - 1;
     let wrap = |x: usize| if x >= ring { x - ring } else { x };
     let a = wrap(round - 1 + k);
     let b = if k == 0 { ring } else { wrap(round - 1 + ring - k) };
-    if a < b { (a, b) } else { (b, a) }
+    Some(if a < b { (a, b) } else { (b, a) })
 }
 
 /// The largest power of two not above max|x|, 1 for a zero matrix: scaling by it is exact.
@@ -101,22 +110,66 @@ fn power_of_two_below(values: &[f32]) -> f32 {
     if largest > 0.0 { f32::from_bits(largest.to_bits() & EXPONENT) } else { 1.0 }
 }
 
-/// Makes columns `p < q` of G orthogonal by one rotation, applied to G and U.
+/// Makes each of up to `BLOCK` disjoint pairs of columns of G orthogonal by one rotation, applied to G
+/// and U.
 #[inline(always)]
-fn rotate_pair(g: &mut [f32], u: &mut [f32], dim: usize, p: usize, q: usize) {
-    let Some((gp, gq)) = two_rows(g, dim, p, q) else { return };
-    let Some((up, uq)) = two_rows(u, dim, p, q) else { return };
-    let (alpha, beta, gamma) = (dot(gp, gp), dot(gq, gq), dot(gp, gq));
-    let delta = beta - alpha;
-    let root = sqrt(delta * delta + 4.0 * gamma * gamma);
-    // The smaller of the two angles, |t| ≤ 1; the sum never cancels.
-    let tangent = 2.0 * gamma / if delta < 0.0 { delta - root } else { delta + root };
-    let turn = gamma.abs() > NEGLIGIBLE && gamma * gamma > ORTHOGONAL * ORTHOGONAL * (alpha * beta);
-    let tangent = if turn { tangent } else { 0.0 };
-    let cosine = 1.0 / sqrt(1.0 + tangent * tangent);
-    let sine = cosine * tangent;
-    rotate(gp, gq, cosine, sine);
-    rotate(up, uq, cosine, sine);
+fn rotate_block(g: &mut [f32], u: &mut [f32], dim: usize, pair: impl Fn(usize) -> Option<(usize, usize)>) {
+    let mut products = [[0.0; BLOCK]; 3];
+    for k in 0..BLOCK {
+        let Some((p, q)) = pair(k) else { continue };
+        let (Some(gp), Some(gq)) = (row(g, dim, p), row(g, dim, q)) else { continue };
+        for (lanes, product) in products.iter_mut().zip(inner_products(gp, gq)) {
+            lanes[k] = product;
+        }
+    }
+    let [cosines, sines] = angles(products);
+    for k in 0..BLOCK {
+        let Some((p, q)) = pair(k) else { continue };
+        for m in [&mut *g, &mut *u] {
+            if let Some((x, y)) = two_rows(m, dim, p, q) {
+                rotate(x, y, cosines[k], sines[k]);
+            }
+        }
+    }
+}
+
+/// Cosines and sines of the rotations, from ‖gₚ‖², ‖g_q‖² and gₚ·g_q.
+#[inline(always)]
+fn angles([alphas, betas, gammas]: [[f32; BLOCK]; 3]) -> [[f32; BLOCK]; 2] {
+    let (mut cosines, mut sines) = ([0.0; BLOCK], [0.0; BLOCK]);
+    for k in 0..BLOCK {
+        let (alpha, beta, gamma) = (alphas[k], betas[k], gammas[k]);
+        let delta = beta - alpha;
+        let root = sqrt(delta * delta + 4.0 * (gamma * gamma));
+        // The smaller of the two angles, |t| ≤ 1; the sum never cancels.
+        let tangent = 2.0 * gamma / if delta < 0.0 { delta - root } else { delta + root };
+        let turn = (gamma.abs() > NEGLIGIBLE) & (gamma * gamma > ORTHOGONAL * ORTHOGONAL * (alpha * beta));
+        let tangent = if turn { tangent } else { 0.0 };
+        cosines[k] = rsqrt(1.0 + tangent * tangent);
+        sines[k] = cosines[k] * tangent;
+    }
+    [cosines, sines]
+}
+
+/// `x · x`, `y · y` and `x · y` in one pass.
+#[inline(always)]
+fn inner_products(x: &[f32], y: &[f32]) -> [f32; 3] {
+    let ((xs, x_tail), (ys, y_tail)) = (x.as_chunks::<LANES>(), y.as_chunks::<LANES>());
+    let mut acc = [[0.0; LANES]; 3];
+    for (x, y) in xs.iter().zip(ys) {
+        for lane in 0..LANES {
+            let (x, y) = (x[lane], y[lane]);
+            for (acc, product) in acc.iter_mut().zip([x * x, y * y, x * y]) {
+                acc[lane] += product;
+            }
+        }
+    }
+    for (lane, (&x, &y)) in x_tail.iter().zip(y_tail).take(LANES).enumerate() {
+        for (acc, product) in acc.iter_mut().zip([x * x, y * y, x * y]) {
+            acc[lane] += product;
+        }
+    }
+    acc.map(fold)
 }
 
 /// `(x, y) ← (c x − s y, s x + c y)`, element by element.
@@ -133,6 +186,12 @@ fn rotate(x: &mut [f32], y: &mut [f32], c: f32, s: f32) {
     for (x, y) in x_tail.iter_mut().zip(y_tail) {
         turn(x, y);
     }
+}
+
+/// Row `i` of a square matrix; `None` for the idle player of an odd dimension.
+#[inline(always)]
+fn row(m: &[f32], dim: usize, i: usize) -> Option<&[f32]> {
+    m.get(i * dim..)?.get(..dim)
 }
 
 /// Rows `p < q` of a square matrix, both mutable.
@@ -166,31 +225,14 @@ mod tests {
 
     /// Eigenvalues that trouble eigen-solvers, from uniform numbers `r` in (−1, 1).
     fn spectrum(family: usize, i: usize, r: f64) -> f64 {
+        let alternate = |even, odd| if i.is_multiple_of(2) { even } else { odd };
         match family {
             0 => r,
             1 => r.signum() * libm::pow(10.0, -8.0 * r.abs()), // graded over eight decades, mixed signs
-            2 => {
-                if i % 2 == 0 {
-                    3.0
-                } else {
-                    -3.0
-                }
-            } // one magnitude, two signs
+            2 => alternate(3.0, -3.0),                         // one magnitude, two signs
             3 => 3.0 + 1e-4 * r,                               // nearly repeated
-            4 => {
-                if i == 0 {
-                    1.0
-                } else {
-                    0.0
-                }
-            } // rank one
-            5 => {
-                if i % 2 == 0 {
-                    1.0
-                } else {
-                    100.0
-                }
-            } // two repeated values
+            4 if i == 0 => 1.0,                                // rank one
+            5 => alternate(1.0, 100.0),                        // two repeated values
             6 => libm::round(2.0 * r),                         // zeros, repeats and signs at once
             7 => 1e15 * r,                                     // huge
             8 => 1e-14 * r,                                    // tiny
@@ -263,7 +305,7 @@ mod tests {
             let mut met = std::collections::BTreeSet::new();
             for round in 1..players {
                 for k in 0..players / 2 {
-                    let (p, q) = pairing(players, round, k);
+                    let (p, q) = pairing(players, round, k).expect("a pair");
                     assert!(p < q && q < players);
                     assert!(met.insert((p, q)));
                 }

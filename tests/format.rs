@@ -1,0 +1,182 @@
+//! docs/format.md is normative: its worked example, its schema and its tables are held to the code.
+
+use dab_core::artifact::AlignedBytes;
+use dab_core::artifact::info::read_info;
+use dab_core::artifact::schema::{
+    CovarianceKind, HEADER_LEN, MAGIC, MAJOR, MAX_CALIBRATION, MAX_CODES, MAX_DIM_DIAGONAL, MAX_DIM_FULL,
+    MAX_LAYERS, MAX_SELF_TESTS, MAX_WIDTH, MINOR, PARAMS_ALIGN, SCHEMA, SCHEMA_KEY, Task,
+};
+use dab_core::artifact::writer::{Codes, Head, Spec};
+use dab_core::{Activation, Model};
+use dab_tests::patch::crc32c;
+
+const PAGE: &str = include_str!("../docs/format.md");
+
+/// The model of the worked example: one input, which is the latent mean; one standard normal code.
+fn tiny() -> Spec {
+    Spec {
+        inputs: 1,
+        normalization: None,
+        layers: vec![],
+        head: Head {
+            weight: vec![1.0, 0.5],
+            bias: None,
+            activation: Activation::Identity,
+            covariance: CovarianceKind::Diagonal,
+            dim: 1,
+        },
+        codes: Codes { means: vec![0.0], covs: vec![1.0], priors: vec![1.0], alpha: 1.0 },
+        decoder: None,
+        calibration: None,
+        self_test: vec![vec![2.0]],
+        info: vec![("name".into(), "tiny".into())],
+    }
+}
+
+/// The text between the fences of the first block that starts with ```` ```name ````.
+fn block(name: &str) -> &'static str {
+    let (_, after) = PAGE.split_once(&format!("```{name}\n")).expect("a block of that name");
+    after.split_once("\n```").expect("the end of the block").0
+}
+
+#[test]
+fn the_worked_example_is_a_real_file() {
+    let mut bytes = Vec::new();
+    for line in block("hex").lines() {
+        // `offset  bytes  | meaning`
+        let (left, meaning) = line.split_once('|').expect("a meaning for every line");
+        assert!(!meaning.trim().is_empty(), "{line}");
+        let mut words = left.split_whitespace();
+        let offset = words.next().expect("an offset").parse::<usize>().expect("an offset in decimal");
+        assert_eq!(offset, bytes.len(), "{line}");
+        bytes.extend(words.map(|w| u8::from_str_radix(w, 16).expect("two hexadecimal digits")));
+    }
+    let expected = tiny().to_bytes().expect("a model");
+    assert_eq!(bytes, expected, "the page, then the writer: {expected:02x?}");
+
+    let aligned = AlignedBytes::from(&*bytes);
+    let model = aligned.model().expect("a model");
+    let mut scratch = vec![0.0; model.scratch_len()];
+    assert_eq!(model.self_test(&mut scratch), Ok(()));
+    assert_eq!(read_info(&bytes), Ok(vec![("name".to_owned(), "tiny".to_owned())]));
+    let digest = u32::from_le_bytes(model.meta().self_test.digest);
+    let distance = model.assess(&[2.0], &mut scratch).expect("an input").uncertainty;
+    assert_eq!(digest, crc32c(&distance.to_le_bytes()), "one code: its distance is the uncertainty");
+}
+
+#[test]
+fn the_schema_is_the_codes() {
+    assert_eq!(block("schema").split_whitespace().collect::<Vec<_>>().join(" "), SCHEMA);
+    assert!(PAGE.contains(&format!("`0x{SCHEMA_KEY:016x}`")), "the key is 0x{SCHEMA_KEY:016x}");
+}
+
+/// Cells of the table whose header row starts with `first`.
+fn table(first: &str) -> Vec<Vec<&'static str>> {
+    let (_, after) = PAGE.split_once(&format!("\n| {first} |")).expect("a table");
+    let rows = after.lines().skip(2).take_while(|line| line.starts_with('|'));
+    rows.map(|row| row.trim_matches('|').split('|').map(str::trim).collect()).collect()
+}
+
+#[test]
+fn the_header_table_is_the_writers() {
+    let bytes = tiny().to_bytes().expect("a model");
+    let len = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().expect("a header"));
+    let (meta, params) = (len(28), len(36));
+    let params_at = (HEADER_LEN + meta as usize).next_multiple_of(PARAMS_ALIGN) as u32;
+    let mut end = 0;
+    for row in table("offset") {
+        let [offset, size, name, ..] = row[..] else { panic!("{row:?}") };
+        let (offset, size): (usize, usize) = (offset.parse().expect("offset"), size.parse().expect("size"));
+        assert_eq!(offset, end, "the fields follow each other");
+        end += size;
+        let mut field = [0; 8];
+        field[..size].copy_from_slice(&bytes[offset..end]);
+        let expected = match name {
+            "magic" => u64::from_le_bytes(MAGIC),
+            "major" => MAJOR.into(),
+            "minor" => MINOR.into(),
+            "total length" => bytes.len() as u64,
+            "incompatible" | "compatible" => 0,
+            "meta offset" => HEADER_LEN as u64,
+            "meta length" => meta.into(),
+            "params offset" => params_at.into(),
+            "params length" => params.into(),
+            "info offset" => (params_at + params).into(),
+            "info length" => bytes.len() as u64 - u64::from(params_at + params),
+            "schema key" => SCHEMA_KEY,
+            "body CRC" => crc32c(&bytes[HEADER_LEN..]).into(),
+            "header CRC" => crc32c(&bytes[..60]).into(),
+            other => panic!("what is {other}?"),
+        };
+        assert_eq!(u64::from_le_bytes(field), expected, "{name}");
+    }
+    assert_eq!(end, HEADER_LEN);
+}
+
+#[test]
+fn the_limits_and_numbers_of_enums_are_the_codes() {
+    let limits = [
+        ("inputs", MAX_WIDTH),
+        ("layers", MAX_LAYERS as u32),
+        ("layers.outputs", MAX_WIDTH),
+        ("dim (diagonal)", MAX_DIM_DIAGONAL),
+        ("dim (spectral, Cholesky)", MAX_DIM_FULL),
+        ("codes", MAX_CODES),
+        ("decoder.outputs", MAX_WIDTH),
+        ("calibration.points", MAX_CALIBRATION.into()),
+        ("self_test.vectors", MAX_SELF_TESTS.into()),
+    ];
+    let rows = table("limit");
+    for (name, max) in limits {
+        let row = rows.iter().find(|row| row[0] == name).unwrap_or_else(|| panic!("no limit of {name}"));
+        assert_eq!(row[2].replace(' ', "").parse(), Ok(max), "{name}");
+    }
+    let enums = table("enum");
+    let numbers = |name: &str| enums.iter().find(|row| row[0] == name).expect("an enum")[1];
+    let listed = |names: &[&str]| {
+        let items = names.iter().enumerate().map(|(i, name)| format!("{i} {name}"));
+        items.collect::<Vec<_>>().join(", ")
+    };
+    assert_eq!(numbers("activation"), listed(&Activation::ALL.map(Activation::name)));
+    assert_eq!(numbers("covariance"), listed(&CovarianceKind::ALL.map(CovarianceKind::name)));
+    assert_eq!(numbers("task"), "0 regression, 1 classification");
+    assert_eq!([Task::Regression as u8, Task::Classification as u8], [0, 1]);
+}
+
+#[test]
+fn the_page_names_every_refusal() {
+    use dab_core::artifact::ArtifactError as E;
+    let names = [
+        E::NotAnArtifact,
+        E::Truncated { expected: 0, found: 0 },
+        E::TrailingBytes { expected: 0, found: 0 },
+        E::HeaderChecksum { stored: 0, computed: 0 },
+        E::Version { major: 0, minor: 0 },
+        E::IncompatibleFeatures { bits: 0 },
+        E::Schema { found: 0 },
+        E::BodyChecksum { stored: 0, computed: 0 },
+        E::SectionLayout,
+        E::MetaEncoding,
+        E::MetaTrailingBytes { left: 0 },
+        E::MetaNotCanonical,
+        E::Limit { field: "", value: 0, max: 0 },
+        E::Residual { layer: 0 },
+        E::ParamCount { expected: 0, found: 0 },
+        E::Padding { offset: 0 },
+        E::Misaligned,
+        E::NonFinite { part: dab_core::artifact::Part::Layers, index: 0 },
+        E::OutOfRange { part: dab_core::artifact::Part::Layers, index: 0 },
+        E::NotPositiveDefinite { code: 0 },
+        E::PriorSum,
+        E::Alpha,
+        E::CalibrationOrder { index: 0 },
+        E::Rates,
+        E::Info,
+    ];
+    for name in names {
+        let name = format!("{name:?}");
+        let name = name.split(' ').next().expect("a name");
+        assert!(PAGE.contains(&format!("`{name}`")), "{name}");
+    }
+    let _: fn(&'static [u8]) -> Result<Model<'static>, E> = Model::from_bytes;
+}

@@ -1,0 +1,101 @@
+//! dab-core against the float64 reference vectors, and its own bits.
+
+use dab_core::artifact::AlignedBytes;
+use dab_core::artifact::writer::Spec;
+use dab_tests::bits::assert_bits;
+use dab_tests::golden::{Golden, TYPICAL};
+use dab_tests::shared;
+
+/// Typical rows, diagonal: sums of 80 terms of one sign.
+const DIAGONAL_TYPICAL: f64 = 1e-5;
+/// Typical rows, full: the eigen-decomposition and the head's 640-term sums come on top.
+const FULL_TYPICAL: f64 = 1e-4;
+/// Extreme rows: raw outputs up to 6e4.
+const EXTREME: f64 = 1e-3;
+/// Assignments lie in [0, 1]; an error of ε D in a distance D of up to some hundred nats moves them by that.
+const ASSIGNMENT: f64 = 1e-4;
+/// Outputs against the sum of the magnitudes of their terms: up to three affine maps in f32.
+const OUTPUT: f64 = 2e-6;
+
+/// Largest relative errors of one pass over a set.
+#[derive(Debug, Default)]
+struct Errors {
+    typical: f64,
+    extreme: f64,
+    distance: f64,
+    assignment: f64,
+    output: f64,
+}
+
+fn measure(golden: &Golden, spec: &Spec, inputs: &str, rows: usize, bits: &str) -> Errors {
+    let bytes = AlignedBytes::from(&*spec.to_bytes().expect("the reference describes a model"));
+    let model = bytes.model().expect("a readable artifact");
+    let shape = model.shape();
+    let mut scratch = vec![f32::NAN; model.scratch_len()];
+    model.self_test(&mut scratch).expect("the known answers");
+    let (mut distances, mut assignment) = (vec![0.0; shape.codes], vec![0.0; shape.codes]);
+    let (mut dimensions, mut outputs) = (vec![0.0; shape.dim], vec![0.0; shape.outputs]);
+    let (mut errors, mut found) = (Errors::default(), Vec::new());
+    for row in 0..rows {
+        let input = golden.row_f32(inputs, row);
+        let assessment = model.predict_into(&input, &mut outputs, &mut scratch).expect("a finite input");
+        model
+            .explain_into(&input, &mut distances, &mut assignment, &mut dimensions, &mut scratch)
+            .expect("a finite input");
+        let exact = golden.values("uncertainty")[row];
+        let relative = |found: f32, exact: f64| (f64::from(found) - exact).abs() / exact;
+        let error = if row < TYPICAL { &mut errors.typical } else { &mut errors.extreme };
+        *error = error.max(relative(assessment.uncertainty, exact));
+        for (&d, &kl) in distances.iter().zip(golden.row("kl", row)) {
+            errors.distance = errors.distance.max(relative(d, kl));
+        }
+        if row < TYPICAL {
+            for (&a, &pi) in assignment.iter().zip(golden.row("pi_x", row)) {
+                errors.assignment = errors.assignment.max((f64::from(a) - pi).abs());
+            }
+        }
+        for (j, (&y, &exact)) in outputs.iter().zip(golden.row("dec_out", row)).enumerate() {
+            let terms = golden.row("z", row).iter().enumerate();
+            let size: f64 = terms.map(|(i, z)| (z * golden.row("dec_W", i)[j]).abs()).sum();
+            let size = size + golden.values("dec_b")[j].abs();
+            errors.output = errors.output.max((f64::from(y) - exact).abs() / size);
+        }
+        found.push(assessment.uncertainty);
+    }
+    assert_bits(bits, &found);
+    println!("{bits}: {errors:?}");
+    errors
+}
+
+fn check(test: &str, set: &str, typical: f64) {
+    let Some(path) = shared(test, &format!("golden/{set}.npz")) else { return };
+    let golden = Golden::open(&path);
+    let rows = golden.values("uncertainty").len();
+    let errors = measure(&golden, &golden.head_level(), "head", rows, &format!("{set}-head"));
+    let mut all = vec![errors];
+    if let Some((spec, inputs)) = golden.whole() {
+        all.push(measure(&golden, &spec, inputs, TYPICAL, &format!("{set}-whole")));
+    }
+    for errors in all {
+        assert!(errors.typical <= typical, "{set}: typical rows, {errors:?}");
+        assert!(errors.extreme <= EXTREME, "{set}: extreme rows, {errors:?}");
+        assert!(errors.distance <= typical, "{set}: distances, {errors:?}");
+        assert!(errors.assignment <= ASSIGNMENT, "{set}: assignments, {errors:?}");
+        assert!(errors.output <= OUTPUT, "{set}: outputs, {errors:?}");
+    }
+}
+
+#[test]
+fn full_640_to_8_with_10_codes() {
+    check("full_640_to_8_with_10_codes", "a_full_d8_k10_in640", FULL_TYPICAL);
+}
+
+#[test]
+fn diagonal_80_with_1000_codes() {
+    check("diagonal_80_with_1000_codes", "b_diag_d80_k1000", DIAGONAL_TYPICAL);
+}
+
+#[test]
+fn full_8_to_50_to_4_with_2_codes() {
+    check("full_8_to_50_to_4_with_2_codes", "c_full_d4_k2_in50", FULL_TYPICAL);
+}

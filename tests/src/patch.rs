@@ -1,0 +1,136 @@
+//! Artifacts taken apart, changed, and put together again with valid checksums: what an attacker or a
+//! faulty writer could hand to the reader.
+//!
+//! The layout and the CRC are written down here a second time, on purpose: they check the core's.
+
+use core::ops::Range;
+
+use dab_core::artifact::schema::{Meta, ParamCounts};
+use dab_core::artifact::{AlignedBytes, Part};
+
+/// Bytes of the header.
+pub const HEADER: usize = 64;
+
+/// CRC-32C, bit by bit, straight from its definition.
+#[must_use]
+pub fn crc32c(bytes: &[u8]) -> u32 {
+    let mut crc = !0u32;
+    for &byte in bytes {
+        crc ^= u32::from(byte);
+        for _ in 0..8 {
+            crc = if crc & 1 == 1 { crc >> 1 ^ 0x82f6_3b78 } else { crc >> 1 };
+        }
+    }
+    !crc
+}
+
+/// Makes both checksums fit the bytes again.
+pub fn seal(bytes: &mut [u8]) {
+    if bytes.len() < HEADER {
+        return;
+    }
+    let body = crc32c(&bytes[HEADER..]);
+    bytes[56..60].copy_from_slice(&body.to_le_bytes());
+    let header = crc32c(&bytes[..60]);
+    bytes[60..64].copy_from_slice(&header.to_le_bytes());
+}
+
+/// The u32 at `at`.
+#[must_use]
+pub fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+/// An artifact in pieces.
+#[derive(Clone)]
+pub struct Parts {
+    /// The decoded meta section.
+    pub meta: Meta,
+    /// The parameters.
+    pub params: Vec<f32>,
+    /// The info section as it is.
+    pub info: Vec<u8>,
+}
+
+impl Parts {
+    /// Takes a sound artifact apart.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        let section = |at: usize| {
+            let (start, len) = (word(bytes, at) as usize, word(bytes, at + 4) as usize);
+            &bytes[start..start + len]
+        };
+        let params = section(32).as_chunks().0.iter().map(|&b| f32::from_le_bytes(b)).collect();
+        let meta = postcard::from_bytes(section(24)).expect("a sound artifact");
+        Self { meta, params, info: section(40).to_vec() }
+    }
+
+    /// The artifact that these pieces make.
+    #[must_use]
+    pub fn join(&self) -> AlignedBytes {
+        self.join_with(&postcard::to_allocvec(&self.meta).expect("memory"))
+    }
+
+    /// The artifact that these pieces make with other bytes for the meta section.
+    #[must_use]
+    pub fn join_with(&self, meta: &[u8]) -> AlignedBytes {
+        let params: Vec<u8> = self.params.iter().flat_map(|x| x.to_le_bytes()).collect();
+        let params_at = (HEADER + meta.len()).next_multiple_of(16);
+        let info_at = params_at + params.len();
+        let total = info_at + self.info.len();
+        let mut bytes = Vec::with_capacity(total);
+        bytes.extend_from_slice(&[0x89, b'D', b'A', b'B', 0x0d, 0x0a, 0x1a, 0x0a, 1, 0, 0, 0]);
+        let places = [HEADER, meta.len(), params_at, params.len(), info_at, self.info.len()];
+        for word in [total, 0, 0].into_iter().chain(places) {
+            bytes.extend_from_slice(&(word as u32).to_le_bytes());
+        }
+        bytes.extend_from_slice(&dab_core::artifact::schema::SCHEMA_KEY.to_le_bytes());
+        bytes.resize(HEADER, 0);
+        bytes.extend_from_slice(meta);
+        bytes.resize(params_at, 0);
+        bytes.extend_from_slice(&params);
+        bytes.extend_from_slice(&self.info);
+        seal(&mut bytes);
+        AlignedBytes::from(&*bytes)
+    }
+
+    /// Where each part of the parameters lies, in the order of the format.
+    #[must_use]
+    pub fn places(&self) -> Vec<(Part, Range<usize>)> {
+        let ParamCounts {
+            normalize, layers, head_weight, head_bias, code_means, code_precisions, codes, ..
+        } = self.meta.param_counts().expect("a sound artifact");
+        let ParamCounts { decoder_weight, decoder_bias, calibration, .. } =
+            self.meta.param_counts().expect("a sound artifact");
+        let vectors = usize::from(self.meta.self_test.vectors);
+        let sizes = [
+            (Part::NormalizeMean, normalize),
+            (Part::NormalizeInverseStd, normalize),
+            (Part::Layers, layers),
+            (Part::HeadWeight, head_weight),
+            (Part::HeadBias, head_bias),
+            (Part::CodeMeans, code_means),
+            (Part::CodePrecisions, code_precisions),
+            (Part::CodeLogDets, codes),
+            (Part::CodePriors, codes),
+            (Part::DecoderWeight, decoder_weight),
+            (Part::DecoderBias, decoder_bias),
+            (Part::CalibrationScores, calibration),
+            (Part::CalibrationPValues, calibration),
+            (Part::SelfTestInputs, vectors * self.meta.inputs as usize),
+            (Part::SelfTestAnswers, vectors),
+        ];
+        let mut end = 0;
+        let place = |(part, size)| {
+            end += size;
+            (part, end - size..end)
+        };
+        sizes.map(place).into_iter().filter(|(_, range)| !range.is_empty()).collect()
+    }
+
+    /// The values of one part.
+    pub fn part(&mut self, wanted: Part) -> &mut [f32] {
+        let range = self.places().into_iter().find(|(part, _)| *part == wanted).map_or(0..0, |(_, r)| r);
+        &mut self.params[range]
+    }
+}

@@ -1,0 +1,186 @@
+//! Models for the tests: three real ones, and random ones of every kind and shape.
+//!
+//! Everything is seeded: the same call gives the same bytes.
+
+use dab_core::artifact::schema::{CovarianceKind, Residual, Task};
+use dab_core::artifact::writer::{CalibrationSpec, Codes, DecoderSpec, Dense, Head, Normalization, Spec};
+use dab_core::{Activation, Rates};
+
+/// A seeded generator (SplitMix64): good enough to choose test cases, small enough to read.
+pub struct Random(pub u64);
+
+impl Random {
+    /// 64 random bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number in `0..n`.
+    pub fn below(&mut self, n: usize) -> usize {
+        (self.bits() % n as u64) as usize
+    }
+
+    /// One of `values`.
+    pub fn pick<T: Copy>(&mut self, values: &[T]) -> T {
+        values[self.below(values.len())]
+    }
+
+    /// Uniform in (−1, 1).
+    pub fn unit(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+    }
+
+    /// `n` values, uniform in (−scale, scale).
+    pub fn floats(&mut self, n: usize, scale: f64) -> Vec<f32> {
+        (0..n).map(|_| (scale * self.unit()) as f32).collect()
+    }
+}
+
+/// A random covariance `[dim, dim]`, well conditioned: B Bᵀ/dim + 0.1 I.
+pub fn covariance(random: &mut Random, dim: usize) -> Vec<f64> {
+    let b: Vec<f64> = (0..dim * dim).map(|_| random.unit()).collect();
+    let entry = |i: usize, j: usize| {
+        let dot: f64 = (0..dim).map(|l| b[i * dim + l] * b[j * dim + l]).sum();
+        dot / dim as f64 + if i == j { 0.1 } else { 0.0 }
+    };
+    (0..dim * dim).map(|at| entry(at / dim, at % dim)).collect()
+}
+
+/// A random codebook that fits `kind`.
+pub fn codes(random: &mut Random, kind: CovarianceKind, dim: usize, k: usize, alpha: f32) -> Codes {
+    let means = (0..k * dim).map(|_| random.unit()).collect();
+    let covs = (0..k).flat_map(|_| match kind {
+        CovarianceKind::Diagonal => (0..dim).map(|_| 0.5 + 0.45 * random.unit()).collect::<Vec<_>>(),
+        CovarianceKind::Spectral | CovarianceKind::Cholesky => covariance(random, dim),
+    });
+    let covs = covs.collect();
+    let weights: Vec<f64> = (0..k).map(|_| 1.05 + random.unit()).collect();
+    let sum: f64 = weights.iter().sum();
+    Codes { means, covs, priors: weights.iter().map(|w| w / sum).collect(), alpha }
+}
+
+/// A model without layers whose raw outputs are its inputs: the head is the identity.
+pub fn bare(random: &mut Random, kind: CovarianceKind, dim: usize, k: usize, alpha: f32) -> Spec {
+    let raw = kind.raw_len(dim);
+    let weight = (0..raw * raw).map(|at| if at / raw == at % raw { 1.0 } else { 0.0 }).collect();
+    Spec {
+        inputs: raw,
+        normalization: None,
+        layers: vec![],
+        head: Head { weight, bias: None, activation: Activation::Identity, covariance: kind, dim },
+        codes: codes(random, kind, dim, k, alpha),
+        decoder: None,
+        calibration: None,
+        self_test: vec![],
+        info: vec![],
+    }
+}
+
+/// A dense layer with random weights of about unit gain.
+fn dense(random: &mut Random, inputs: usize, outputs: usize, activation: Activation, scale: f64) -> Dense {
+    let gain = scale * (3.0 / inputs as f64).sqrt();
+    let weight = random.floats(inputs * outputs, gain);
+    Dense { weight, bias: Some(random.floats(outputs, 0.1 * scale)), outputs, activation, residual: None }
+}
+
+/// A random model of any shape: 0 to 3 layers with every activation, residuals, optional parts, weights
+/// of about `scale`.
+pub fn any(random: &mut Random, kind: CovarianceKind, scale: f64) -> Spec {
+    let (inputs, width) = (1 + random.below(9), 1 + random.below(12));
+    let mut layers = Vec::new();
+    let mut features = inputs;
+    for i in 0..random.below(4) {
+        let activation = random.pick(&Activation::ALL);
+        let mut layer = dense(random, features, width, activation, scale);
+        // One slot of memory holds one earlier activation: the input where it fits, else the first layer's.
+        let source = u8::from(inputs != width);
+        if usize::from(source) <= i && random.below(2) == 0 {
+            layer.residual = Some(Residual { source, before_activation: random.below(2) == 0 });
+        }
+        if random.below(3) == 0 {
+            layer.bias = None;
+        }
+        layers.push(layer);
+        features = width;
+    }
+    let (dim, k) = (random.pick(&[1, 2, 3, 5, 8, 9]), random.pick(&[1, 2, 3, 8, 11]));
+    let raw = kind.raw_len(dim);
+    let head = Head {
+        weight: random.floats(raw * features, scale * (3.0 / features as f64).sqrt()),
+        bias: (random.below(2) == 0).then(|| random.floats(raw, 5.0)),
+        activation: random.pick(&Activation::ALL),
+        covariance: kind,
+        dim,
+    };
+    let outputs = random.below(4);
+    Spec {
+        inputs,
+        normalization: (random.below(2) == 0).then(|| Normalization {
+            mean: random.floats(inputs, scale),
+            std: random.floats(inputs, 1.0).iter().map(|x| 1.1 + x).collect(),
+        }),
+        layers,
+        head,
+        codes: {
+            let alpha = random.pick(&[0.0, 1e-10, 0.5, 1.0, 5.0, 1e10]);
+            codes(random, kind, dim, k, alpha)
+        },
+        decoder: (outputs > 0).then(|| DecoderSpec {
+            weight: random.floats(outputs * dim, scale),
+            bias: Some(random.floats(outputs, scale)),
+            outputs,
+            task: random.pick(&[Task::Regression, Task::Classification]),
+        }),
+        calibration: (random.below(2) == 0).then(|| CalibrationSpec {
+            scores: random.floats(40, 3.0).iter().map(|s| s.abs()).collect(),
+            rates: Rates::DEFAULT,
+        }),
+        self_test: vec![],
+        info: vec![],
+    }
+}
+
+/// Three real artifacts: a whole network with every optional part, a spectral head, a Cholesky head.
+pub fn real() -> [(&'static str, Spec); 3] {
+    let mut random = Random(1);
+    let mut mlp = bare(&mut random, CovarianceKind::Diagonal, 3, 5, 1.0);
+    mlp.inputs = 4;
+    mlp.normalization = Some(Normalization { mean: random.floats(4, 2.0), std: vec![0.5, 2.0, 1.0, 30.0] });
+    mlp.layers = vec![
+        dense(&mut random, 4, 6, Activation::Relu, 1.0),
+        dense(&mut random, 6, 6, Activation::Gelu, 1.0),
+        dense(&mut random, 6, 6, Activation::Silu, 1.0),
+    ];
+    mlp.layers[2].residual = Some(Residual { source: 1, before_activation: true });
+    mlp.head.weight = random.floats(6 * 6, 1.0);
+    mlp.head.bias = Some(random.floats(6, 1.0));
+    mlp.head.activation = Activation::Relu;
+    mlp.decoder = Some(DecoderSpec {
+        weight: random.floats(2 * 3, 1.0),
+        bias: Some(vec![0.25, -0.5]),
+        outputs: 2,
+        task: Task::Classification,
+    });
+    mlp.calibration = Some(CalibrationSpec {
+        scores: random.floats(30, 4.0).iter().map(|s| s.abs()).collect(),
+        rates: Rates::DEFAULT,
+    });
+    mlp.info = vec![("input.0".into(), "speed, m/s".into()), ("licence".into(), "CC0".into())];
+
+    let mut spectral = bare(&mut random, CovarianceKind::Spectral, 4, 3, 2.0);
+    spectral.inputs = 8;
+    spectral.head.weight = random.floats(14 * 8, 1.0);
+    spectral.decoder =
+        Some(DecoderSpec { weight: random.floats(4, 1.0), bias: None, outputs: 1, task: Task::Regression });
+
+    let mut cholesky = bare(&mut random, CovarianceKind::Cholesky, 3, 4, 0.5);
+    cholesky.inputs = 5;
+    cholesky.head.weight = random.floats(9 * 5, 1.0);
+    cholesky.head.bias = Some(random.floats(9, 3.0));
+    cholesky.calibration = Some(CalibrationSpec { scores: vec![0.5, 1.5, 1.5, 7.0], rates: Rates::DEFAULT });
+    [("mlp", mlp), ("spectral", spectral), ("cholesky", cholesky)]
+}
