@@ -7,7 +7,7 @@ use dab_core::codebook::{CodeCovariance, Expected};
 use dab_core::gaussian::{Diagonal, Full, Gaussian};
 use dab_core::scalar::{LARGEST, SOFTPLUS_SHIFT, STD_FLOOR};
 use dab_core::{Codebook, CovarianceKind, Rates};
-use dab_tests::specs::{Random, bare, covariance};
+use dab_tests::specs::{self, Random, bare, covariance};
 use nalgebra::{DMatrix, SMatrix, SVector};
 use proptest::prelude::*;
 
@@ -193,7 +193,7 @@ fn encoders_agree<const D: usize>(random: &mut Random) -> Result<(), TestCaseErr
     let with_mean = |spread: Vec<f64>| -> Vec<f32> {
         exact.mean.iter().copied().chain(spread).map(|x| x as f32).collect()
     };
-    let spectral = Gaussian::<D, Full>::from_spectral_raw(&with_mean(spectral)).expect("raw outputs");
+    let spectral = specs::spectral::<D>(&with_mean(spectral));
     let cholesky = Gaussian::<D, Full>::from_cholesky_raw(&with_mean(cholesky)).expect("raw outputs");
     let (expected, terms) = exact.kl(&code);
     // |λ| is about 5: its rounding is that of a number ten times the standard deviation.

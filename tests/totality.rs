@@ -8,7 +8,7 @@ use dab_core::gaussian::{Diagonal, Full, Gaussian};
 use dab_core::linalg::triangle::Layout;
 use dab_core::scalar::{LARGEST, SMALLEST};
 use dab_core::{Codebook, CovarianceKind, InputError, Model};
-use dab_tests::specs::{Random, any, bare};
+use dab_tests::specs::{self, Random, any, bare};
 use dab_tests::total::answers;
 use nalgebra::{SMatrix, SVector};
 use proptest::prelude::*;
@@ -82,7 +82,7 @@ fn faces_agree<const D: usize>(random: &mut Random) -> Result<(), TestCaseError>
                 same_bits(&model, &raw, &p, codes)?;
             }
             CovarianceKind::Spectral => {
-                let p = Gaussian::<D, Full>::from_spectral_raw(&raw).expect("raw outputs");
+                let p = specs::spectral::<D>(&raw);
                 same_bits(&model, &raw, &p, full)?;
             }
             CovarianceKind::Cholesky => {
@@ -209,11 +209,11 @@ proptest! {
         let mut diagonal = Codebook::<2, 3, Diagonal>::new(1.0).expect("a temperature");
         let code = Gaussian::<3, Full>::from_cholesky_raw(&b).expect("raw outputs");
         let _ = full.push(&code, 0.5);
-        let _ = full.push(&Gaussian::<3, Full>::from_spectral_raw(&b).expect("raw outputs"), 0.5);
+        let _ = full.push(&specs::spectral::<3>(&b), 0.5);
         let _ = diagonal.push(&Gaussian::<3, Diagonal>::from_raw(&b[..6]).expect("raw outputs"), 1.0);
         let scores = [
             full.assess(&Gaussian::<3, Full>::from_cholesky_raw(&a).expect("raw outputs")),
-            full.assess(&Gaussian::<3, Full>::from_spectral_raw(&a).expect("raw outputs")),
+            full.assess(&specs::spectral::<3>(&a)),
             diagonal.assess(&Gaussian::<3, Diagonal>::from_raw(&a[..6]).expect("raw outputs")),
         ];
         for score in scores {

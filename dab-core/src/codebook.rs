@@ -18,7 +18,7 @@ use nalgebra::SVector;
 
 use crate::divergence::{self, CodeView, Precision};
 use crate::gaussian::{Covariance, Diagonal, Full, Gaussian, GaussianView, Spread};
-use crate::linalg::dot::{LANES, fold, take};
+use crate::linalg::dot::{LANES, add_tail, fold, take};
 use crate::linalg::triangle::{Layout, Triangle, packed_len};
 use crate::scalar::{SMALLEST, exp, flush, in_domain, saturate};
 
@@ -96,25 +96,44 @@ impl<'a> CodebookView<'a> {
     /// The codes in order.
     #[inline(always)]
     pub fn codes(&self) -> impl Iterator<Item = CodeView<'a>> + use<'a> {
-        let (dim, layout, stride) = (self.dim, self.layout, self.layout.stride(self.dim));
+        let (dim, layout) = (self.dim, self.layout);
+        self.codes_with(move |values| match layout {
+            PrecisionLayout::Diagonal => Precision::Diagonal(values),
+            PrecisionLayout::Full(layout) => Precision::Full(Triangle::new(values, dim, layout)),
+        })
+    }
+
+    #[inline(always)]
+    fn codes_with<P>(&self, precision: P) -> impl Iterator<Item = CodeView<'a>> + use<'a, P>
+    where
+        P: Fn(&'a [f32]) -> Precision<'a>,
+    {
+        let (dim, stride) = (self.dim, self.layout.stride(self.dim));
         let (mut means, mut precisions) = (self.means, self.precisions);
         self.log_dets.iter().map(move |&log_det| {
-            let ((mean, other_means), (precision, other_precisions)) =
-                (take(means, dim), take(precisions, stride));
-            (means, precisions) = (other_means, other_precisions);
-            let precision = match layout {
-                PrecisionLayout::Diagonal => Precision::Diagonal(precision),
-                PrecisionLayout::Full(layout) => Precision::Full(Triangle::new(precision, dim, layout)),
-            };
-            CodeView { mean, precision, log_det }
+            let ((mean, other_means), (values, other_values)) = (take(means, dim), take(precisions, stride));
+            (means, precisions) = (other_means, other_values);
+            CodeView { mean, precision: precision(values), log_det }
         })
     }
 
     /// Writes D_κ of every code, nats (E4).
     #[inline(always)]
     pub fn distances_into(&self, p: &GaussianView<'_>, distances: &mut [f32]) {
-        for (distance, code) in distances.iter_mut().zip(self.codes()) {
-            *distance = divergence::kl(p, &code);
+        // The kind is decided once, not once a code.
+        match self.layout {
+            PrecisionLayout::Diagonal => {
+                for (distance, code) in distances.iter_mut().zip(self.codes_with(Precision::Diagonal)) {
+                    *distance = divergence::kl(p, &code);
+                }
+            }
+            PrecisionLayout::Full(layout) => {
+                let dim = self.dim;
+                let codes = self.codes_with(|values| Precision::Full(Triangle::new(values, dim, layout)));
+                for (distance, code) in distances.iter_mut().zip(codes) {
+                    *distance = divergence::kl(p, &code);
+                }
+            }
         }
     }
 
@@ -124,23 +143,19 @@ impl<'a> CodebookView<'a> {
     #[must_use]
     pub fn expected_distance(&self, distances: &[f32]) -> Expected {
         let (nearest, nearest_distance) = self.nearest(distances);
-        let (mut total, mut excess) = ([0.0f32; LANES], [0.0f32; LANES]);
-        let (d, d_tail) = distances.as_chunks::<LANES>();
-        let (pi, pi_tail) = self.priors.as_chunks::<LANES>();
-        let add = |lane: (&mut f32, &mut f32), distance: f32, prior: f32| {
-            let above = distance - nearest_distance;
-            let weight = self.weight(prior, above);
-            *lane.0 += weight;
-            *lane.1 += weight * above;
-        };
+        let ((d, d_tail), (pi, pi_tail)) = (distances.as_chunks::<LANES>(), self.priors.as_chunks::<LANES>());
+        let (mut total, mut excess) = ([0.0; LANES], [0.0; LANES]);
+        let weight = |d: f32, pi: f32| self.weight(pi, d - nearest_distance);
         for (d, pi) in d.iter().zip(pi) {
-            for ((lane, &d), &pi) in total.iter_mut().zip(&mut excess).zip(d).zip(pi) {
-                add(lane, d, pi);
+            for (((t, e), &d), &pi) in total.iter_mut().zip(&mut excess).zip(d).zip(pi) {
+                let w = weight(d, pi);
+                *t += w;
+                *e += w * (d - nearest_distance);
             }
         }
-        for ((lane, &d), &pi) in total.iter_mut().zip(&mut excess).zip(d_tail).zip(pi_tail) {
-            add(lane, d, pi);
-        }
+        let tails = || d_tail.iter().zip(pi_tail);
+        add_tail(&mut total, tails().map(|(&d, &pi)| weight(d, pi)));
+        add_tail(&mut excess, tails().map(|(&d, &pi)| weight(d, pi) * (d - nearest_distance)));
         let uncertainty = saturate(nearest_distance + fold(excess) / fold(total));
         Expected { uncertainty, nearest, nearest_distance }
     }

@@ -13,7 +13,7 @@
 //! ([`per_dimension_into`]).
 
 use crate::gaussian::{GaussianView, Spread};
-use crate::linalg::dot::{LANES, Lanes, WIDE, fold};
+use crate::linalg::dot::{LANES, Lanes, WIDE, add_tail, fold};
 use crate::linalg::triangle::Triangle;
 use crate::scalar::{ln, saturate};
 
@@ -75,9 +75,8 @@ fn diagonal_energy(mean: &[f32], variance: &[f32], code_mean: &[f32], precision:
             *s += energy(m, v, c, p);
         }
     }
-    for ((((s, &m), &v), &c), &p) in acc.iter_mut().zip(m_tail).zip(v_tail).zip(c_tail).zip(p_tail) {
-        *s += energy(m, v, c, p);
-    }
+    let tails = m_tail.iter().zip(v_tail).zip(c_tail).zip(p_tail);
+    add_tail(&mut acc, tails.map(|(((&m, &v), &c), &p)| energy(m, v, c, p)));
     acc
 }
 
@@ -93,32 +92,15 @@ fn energy(mean: f32, variance: f32, code_mean: f32, precision: f32) -> f32 {
 fn row_energy(mean: &[f32], factor: &[f32], lower: bool, code_mean: &[f32], r: &[f32]) -> Lanes {
     let dim = mean.len();
     let mut acc = [0.0; LANES];
-    let mut first = 0;
-    while first < dim {
-        // One block of up to eight columns of (R V)ᵢ = Σⱼ Rᵢⱼ Vⱼ, kept in registers.
-        let mut block = [0.0f32; LANES];
-        let skip = if lower { first } else { 0 };
-        for (j, &r_j) in r.iter().enumerate().skip(skip) {
-            // Above the diagonal a Cholesky factor is zero: a small machine stops there, a wide one is
-            // faster when it does not look. Adding zeros changes no bit.
-            let columns = if lower && !WIDE { j + 1 - first } else { dim - first };
-            let start = j * dim + first;
-            if columns >= LANES {
-                let Some(v) = factor.get(start..).and_then(|f| f.first_chunk::<LANES>()) else { break };
-                for (b, v) in block.iter_mut().zip(v) {
-                    *b += r_j * v;
-                }
-            } else {
-                let Some(v) = factor.get(start..start + columns) else { break };
-                for (b, v) in block.iter_mut().zip(v) {
-                    *b += r_j * v;
-                }
-            }
-        }
+    for first in (0..dim).step_by(LANES) {
+        let block = if dim - first >= LANES && (WIDE || !lower) {
+            full_block(factor, dim, first, lower, r)
+        } else {
+            part_block(factor, dim, first, lower, r)
+        };
         for (s, b) in acc.iter_mut().zip(block) {
             *s += b * b;
         }
-        first += LANES;
     }
     let mut offset = 0.0;
     for ((r, m), c) in r.iter().zip(mean).zip(code_mean) {
@@ -127,6 +109,34 @@ fn row_energy(mean: &[f32], factor: &[f32], lower: bool, code_mean: &[f32], r: &
     let [lane, ..] = &mut acc;
     *lane += offset * offset;
     acc
+}
+
+/// Eight columns of (R V)ᵢ = Σⱼ Rᵢⱼ Vⱼ, from column `first` on. Above the diagonal a Cholesky factor is
+/// zero; adding its zeros is faster than looking for them and changes no bit.
+#[inline(always)]
+fn full_block(factor: &[f32], dim: usize, first: usize, lower: bool, r: &[f32]) -> Lanes {
+    let mut block = [0.0; LANES];
+    for (j, &r_j) in r.iter().enumerate().skip(if lower { first } else { 0 }) {
+        let Some(v) = factor.get(j * dim + first..).and_then(|f| f.first_chunk::<LANES>()) else { break };
+        for (b, v) in block.iter_mut().zip(v) {
+            *b += r_j * v;
+        }
+    }
+    block
+}
+
+/// The same for fewer than eight columns, and for a small machine, which stops at the diagonal.
+#[inline(always)]
+fn part_block(factor: &[f32], dim: usize, first: usize, lower: bool, r: &[f32]) -> Lanes {
+    let mut block = [0.0; LANES];
+    for (j, &r_j) in r.iter().enumerate().skip(if lower { first } else { 0 }) {
+        let columns = if lower { j + 1 - first } else { dim - first };
+        let Some(v) = factor.get(j * dim + first..).and_then(|f| f.get(..columns)) else { break };
+        for (b, v) in block.iter_mut().zip(v) {
+            *b += r_j * v;
+        }
+    }
+    block
 }
 
 /// Adds `weight ×` what each latent dimension contributes to the divergence from `code`.

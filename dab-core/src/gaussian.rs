@@ -161,14 +161,14 @@ impl<const D: usize> Gaussian<D, Full> {
         Some(Self { mean: tamed(mean), factor, lower: true, log_det })
     }
 
-    /// From `D + D(D+1)/2` raw head outputs, spectral parametrisation (method.md E2). `None` for
-    /// another length.
+    /// From `D + D(D+1)/2` raw head outputs, spectral parametrisation (method.md E2); `work` has
+    /// [`work_len`](crate::linalg::jacobi::work_len) of `D` floats, contents ignored. `None` for another length of `raw`, or too
+    /// short a `work`.
     #[must_use]
-    pub fn from_spectral_raw(raw: &[f32]) -> Option<Self> {
+    pub fn from_spectral_raw(raw: &[f32], work: &mut [f32]) -> Option<Self> {
         let (mean, spread) = raw.split_at_checked(D).filter(|(_, s)| s.len() == packed_len(D))?;
-        let [mut factor, mut g, mut u] = [SMatrix::<f32, D, D>::zeros(); 3];
-        let work = (g.as_mut_slice(), u.as_mut_slice());
-        let log_det = encoder::spectral::factor_into(spread, factor.as_mut_slice(), work, D);
+        let mut factor = SMatrix::<f32, D, D>::zeros();
+        let log_det = encoder::spectral::factor_into(spread, factor.as_mut_slice(), work, D)?;
         Some(Self { mean: tamed(mean), factor, lower: false, log_det })
     }
 

@@ -19,7 +19,8 @@ use crate::error::{InputError, SelfTestError};
 use crate::gaussian::{GaussianView, Spread};
 use crate::isa::{Baseline, Isa, Kernel};
 use crate::layers::{add_into, normalize_into};
-use crate::linalg::dot::{affine_into, dot, take};
+use crate::linalg::dot::{self, affine_into, take};
+use crate::linalg::jacobi;
 use crate::scalar::tame;
 
 /// What a model says of one input.
@@ -189,7 +190,7 @@ impl<'a> Model<'a> {
         let covariance = match self.meta.head.covariance {
             CovarianceKind::Diagonal => dim,
             CovarianceKind::Cholesky => dim * dim,
-            CovarianceKind::Spectral => 3 * dim * dim,
+            CovarianceKind::Spectral => dim * dim + jacobi::work_len(dim),
         };
         ScratchPlan {
             raw: self.meta.head.covariance.raw_len(dim),
@@ -216,7 +217,7 @@ impl<'a> Model<'a> {
             CovarianceKind::Diagonal => (dim, 2 * dim),
             CovarianceKind::Cholesky => (0, dim * (dim + 1) * (dim + 2) / 6 + triangle + dim),
             CovarianceKind::Spectral => {
-                let sweeps = crate::linalg::jacobi::sweeps(self.codebook.dim) as u64;
+                let sweeps = jacobi::sweeps(self.codebook.dim) as u64;
                 (
                     sweeps * (dim * dim.saturating_sub(1) / 2) * 11 * dim + dim * dim,
                     dim * triangle + triangle + dim,
@@ -367,7 +368,7 @@ impl<'a> Model<'a> {
                 let (row, after) = take(rows, self.codebook.dim);
                 rows = after;
                 let bias = decoder.bias.get(i).copied().unwrap_or(0.0);
-                digest.update(&tame(dot(row, evaluation.gaussian.mean) + bias).to_le_bytes());
+                digest.update(&tame(dot::dot(row, evaluation.gaussian.mean) + bias).to_le_bytes());
             }
         }
         Ok(evaluation.expected.uncertainty)
@@ -476,9 +477,7 @@ impl<'a> Model<'a> {
             }
             CovarianceKind::Spectral => {
                 let (factor, rest) = work.split_at_mut_checked(dim * dim)?;
-                let (g, rest) = rest.split_at_mut_checked(dim * dim)?;
-                let u = rest.get_mut(..dim * dim)?;
-                let log_det = encoder::spectral::factor_into(spread, factor, (g, u), dim);
+                let log_det = encoder::spectral::factor_into(spread, factor, rest, dim)?;
                 (Spread::Full { factor, lower: false }, log_det)
             }
         };
@@ -498,7 +497,10 @@ impl<'s> Kernel for Pass<'_, '_, 's> {
 
     #[inline(always)]
     fn call(self) -> Self::Output {
-        if let Some(index) = self.input.iter().position(|x| !x.is_finite()) {
+        // First without a branch per value, which a wide machine does many at a time.
+        if self.input.iter().fold(false, |bad, x| bad | !x.is_finite())
+            && let Some(index) = self.input.iter().position(|x| !x.is_finite())
+        {
             return Err(InputError::NonFinite { index });
         }
         let found = self.scratch.len();

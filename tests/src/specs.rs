@@ -4,6 +4,8 @@
 
 use dab_core::artifact::schema::{CovarianceKind, Residual, Task};
 use dab_core::artifact::writer::{CalibrationSpec, Codes, DecoderSpec, Dense, Head, Normalization, Spec};
+use dab_core::gaussian::{Full, Gaussian};
+use dab_core::linalg::jacobi::work_len;
 use dab_core::{Activation, Rates};
 
 /// A seeded generator (SplitMix64): good enough to choose test cases, small enough to read.
@@ -183,4 +185,15 @@ pub fn real() -> [(&'static str, Spec); 3] {
     cholesky.head.bias = Some(random.floats(9, 3.0));
     cholesky.calibration = Some(CalibrationSpec { scores: vec![0.5, 1.5, 1.5, 7.0], rates: Rates::DEFAULT });
     [("mlp", mlp), ("spectral", spectral), ("cholesky", cholesky)]
+}
+
+/// A Gaussian from raw spectral outputs, with work memory of its own.
+///
+/// # Panics
+/// When `raw` has the wrong length.
+#[must_use]
+pub fn spectral<const D: usize>(raw: &[f32]) -> Gaussian<D, Full> {
+    // The kernel ignores what it finds there.
+    let mut work = vec![f32::NAN; work_len(D)];
+    Gaussian::from_spectral_raw(raw, &mut work).expect("raw outputs")
 }

@@ -11,34 +11,27 @@ use crate::linalg::jacobi;
 use crate::linalg::triangle::{Layout, Triangle};
 use crate::scalar::{ln, std_from_raw, tame};
 
-/// Writes V (row-major, `dim²`) and returns ln|Σ|. `work` is two matrices of `dim²`, contents ignored.
+/// Writes V (row-major, `dim²`) and returns ln|Σ|; `work` has [`jacobi::work_len`] floats, contents
+/// ignored. `None` when it is too short.
 #[inline(always)]
-pub fn factor_into(raw: &[f32], factor: &mut [f32], work: (&mut [f32], &mut [f32]), dim: usize) -> f32 {
-    let (g, u) = work;
+pub fn factor_into(raw: &[f32], factor: &mut [f32], work: &mut [f32], dim: usize) -> Option<f32> {
     let triangle = Triangle::new(raw, dim, Layout::Packed);
-    for i in 0..dim {
-        for (j, &r) in triangle.row(i).iter().enumerate() {
-            let a = if i == j { tame(r) } else { 0.5 * tame(r) };
-            for at in [i * dim + j, j * dim + i] {
-                if let Some(entry) = g.get_mut(at) {
-                    *entry = a;
-                }
-            }
-        }
-    }
-    let scale = jacobi::orthogonalize(g, u, dim);
+    let entry = |i: usize, j: usize| {
+        let (row, column) = if i < j { (j, i) } else { (i, j) };
+        let r = tame(triangle.row(row).get(column).copied().unwrap_or(0.0));
+        if i == j { r } else { 0.5 * r }
+    };
+    let found = jacobi::decompose(dim, work, entry)?;
     let mut log_det = 0.0;
-    for i in 0..dim {
-        let row = i * dim..(i + 1) * dim;
-        let (Some(column), Some(vector)) = (g.get(row.clone()), u.get(row)) else { break };
-        let std = std_from_raw(tame(jacobi::magnitude(column, scale)));
+    for j in 0..dim {
+        let std = std_from_raw(tame(found.magnitude(j, dim)));
         log_det += 2.0 * ln(std);
-        // Row j of V holds entry j of every eigenvector.
-        for (j, &x) in vector.iter().enumerate() {
-            if let Some(entry) = factor.get_mut(j * dim + i) {
-                *entry = x * std;
+        for i in 0..dim {
+            let at = (factor.get_mut(i * dim + j), found.u.get(i * jacobi::columns(dim) + j));
+            if let (Some(v), Some(u)) = at {
+                *v = u * std;
             }
         }
     }
-    log_det
+    Some(log_det)
 }

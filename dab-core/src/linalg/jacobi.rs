@@ -11,8 +11,8 @@
 //! function of |λ| is the same on the whole plane. The number of sweeps depends on the dimension alone,
 //! and a rotation costs the same whether it turns or not, so time does not depend on the values.
 
-use super::dot::{LANES, dot, fold};
-use crate::scalar::{SMALLEST, rsqrt, sqrt};
+use super::dot::{LANES, WIDE};
+use crate::scalar::{SMALLEST, rsqrt_near_one, rsqrt_roughly, sqrt};
 
 /// The largest dimension that the number of sweeps and the stated accuracy were measured for.
 pub const MAX_DIM: usize = 64;
@@ -53,53 +53,210 @@ pub const fn sweeps(dim: usize) -> usize {
     }
 }
 
-/// Replaces the symmetric matrix in `g` (row-major, `dim²`) by `A U` and writes `U` to `u`, both with
-/// one column of the mathematics per row of the memory: `u[i·dim ..]` is eigenvector `i`.
-///
-/// Returns the scale that [`magnitude`] needs. `sweeps · dim²/2` rotations of `7 dim` multiply-adds.
+/// Columns of the matrices that the rotations work on: `dim`, made even by an idle column of zeros.
 #[inline(always)]
-pub fn orthogonalize(g: &mut [f32], u: &mut [f32], dim: usize) -> f32 {
+#[must_use]
+pub const fn columns(dim: usize) -> usize {
+    dim + dim % 2
+}
+
+/// Floats of memory that a decomposition needs: G and U with [`columns`], and the angles of one round.
+#[inline(always)]
+#[must_use]
+pub const fn work_len(dim: usize) -> usize {
+    (2 * dim + 1) * columns(dim)
+}
+
+/// What [`decompose`] leaves in its memory.
+pub struct Decomposition<'a> {
+    /// `A U`, row-major, rows of [`columns`] values.
+    pub g: &'a [f32],
+    /// Orthonormal U, likewise: column `j` is eigenvector `j`.
+    pub u: &'a [f32],
+    /// What the columns of `g` are scaled by.
+    pub scale: f32,
+}
+
+/// Decomposes the symmetric matrix that `entry(i, j)` gives; `work` has [`work_len`] floats, contents
+/// ignored. `sweeps · dim²/2` rotations of `7 dim` multiply-adds.
+#[inline(always)]
+pub fn decompose(
+    dim: usize,
+    work: &mut [f32],
+    entry: impl Fn(usize, usize) -> f32,
+) -> Option<Decomposition<'_>> {
+    let width = columns(dim);
+    let (g, rest) = work.split_at_mut_checked(dim * width)?;
+    let (u, rest) = rest.split_at_mut_checked(dim * width)?;
+    let angles = rest.get_mut(..width)?;
+    for (i, (g, u)) in Rows(g, width).zip(Rows(u, width)).enumerate() {
+        for (j, (g, u)) in g.iter_mut().zip(u).enumerate() {
+            *g = if j < dim { entry(i, j) } else { 0.0 };
+            *u = if i == j { 1.0 } else { 0.0 };
+        }
+    }
     let scale = power_of_two_below(g);
     let inverse = 1.0 / scale;
     for x in g.iter_mut() {
         *x *= inverse;
     }
-    for (i, row) in Rows(u, dim).enumerate() {
-        for (j, x) in row.iter_mut().enumerate() {
-            *x = if i == j { 1.0 } else { 0.0 };
-        }
+    // The same code with the size known to the compiler: a wide machine keeps a row in one register.
+    if WIDE && dim == LANES {
+        sweep(g, u, angles, LANES);
+    } else {
+        sweep(g, u, angles, dim);
     }
-    // Round-robin order: the pairs of one round are disjoint, so their angles can be found together.
-    let players = dim + dim % 2;
+    Some(Decomposition { g, u, scale })
+}
+
+impl Decomposition<'_> {
+    /// |λ| of eigenvector `j`.
+    #[inline(always)]
+    #[must_use]
+    pub fn magnitude(&self, j: usize, dim: usize) -> f32 {
+        let entry = |i: usize| self.g.get(i * columns(dim) + j).copied().unwrap_or(0.0);
+        let square = (0..dim).fold(0.0, |sum, i| sum + entry(i) * entry(i));
+        if square < NO_LENGTH { 0.0 } else { sqrt(square) * self.scale }
+    }
+}
+
+/// All sweeps. Column `j` of the first half is paired with column `j` of the second; after each round the
+/// columns move on by one place around a ring in which the first stays (the circle method), so that in a
+/// sweep every pair meets once and every column comes home.
+#[inline(always)]
+fn sweep(g: &mut [f32], u: &mut [f32], angles: &mut [f32], dim: usize) {
+    let width = columns(dim);
+    let half = width / 2;
     for _ in 0..sweeps(dim) {
-        for round in 1..players {
-            for first in (0..players / 2).step_by(BLOCK) {
-                rotate_block(g, u, dim, |k| pairing(players, round, first + k));
+        for _ in 1..width {
+            let Some((cosines, sines)) = angles.split_at_mut_checked(half) else { return };
+            for (block, (c, s)) in cosines.chunks_mut(BLOCK).zip(sines.chunks_mut(BLOCK)).enumerate() {
+                let found = rotation_angles(inner_products(g, width, block * BLOCK));
+                for (to, from) in [c, s].into_iter().zip(found) {
+                    for (to, from) in to.iter_mut().zip(from) {
+                        *to = from;
+                    }
+                }
+            }
+            for m in [&mut *g, &mut *u] {
+                for row in Rows(m, width) {
+                    turn(row, cosines, sines);
+                }
             }
         }
     }
-    scale
 }
 
-/// |λ| of the eigenvector whose row of `g` is `column`; `scale` is what [`orthogonalize`] returned.
+/// `‖x‖²`, `‖y‖²` and `x · y` of up to `BLOCK` pairs of columns, from pair `first` on. Sums run down the
+/// columns.
 #[inline(always)]
-#[must_use]
-pub fn magnitude(column: &[f32], scale: f32) -> f32 {
-    let square = dot(column, column);
-    if square < NO_LENGTH { 0.0 } else { sqrt(square) * scale }
-}
-
-/// The `k`-th pair of a round-robin tournament, smaller index first; `None` beyond the last pair.
-#[inline(always)]
-fn pairing(players: usize, round: usize, k: usize) -> Option<(usize, usize)> {
-    if k >= players / 2 {
-        return None;
+fn inner_products(g: &[f32], width: usize, first: usize) -> [[f32; BLOCK]; 3] {
+    let half = width / 2;
+    let [mut xx, mut yy, mut xy] = [[0.0; BLOCK]; 3];
+    let mut rest = g;
+    while let Some((row, after)) = rest.split_at_checked(width) {
+        let x = block(row, first, half);
+        let y = block(row, half + first, width);
+        for k in 0..BLOCK {
+            xx[k] += x[k] * x[k];
+            yy[k] += y[k] * y[k];
+            xy[k] += x[k] * y[k];
+        }
+        if after.is_empty() {
+            break;
+        }
+        rest = after;
     }
-    let ring = players - 1;
-    let wrap = |x: usize| if x >= ring { x - ring } else { x };
-    let a = wrap(round - 1 + k);
-    let b = if k == 0 { ring } else { wrap(round - 1 + ring - k) };
-    Some(if a < b { (a, b) } else { (b, a) })
+    settled([xx, yy, xy])
+}
+
+/// The same values, which the compiler must lay out as arrays: left to itself it mixes lanes of the sums
+/// above with those of the angles below, and computes both one by one.
+#[inline(always)]
+fn settled<T>(values: T) -> T {
+    if WIDE { core::hint::black_box(values) } else { values }
+}
+
+/// `row[first .. first + BLOCK]`, zeros from `end` on.
+#[inline(always)]
+fn block(row: &[f32], first: usize, end: usize) -> [f32; BLOCK] {
+    let values = row.get(first..end).unwrap_or(&[]);
+    match values.first_chunk::<BLOCK>() {
+        Some(block) => *block,
+        None => {
+            let mut block = [0.0; BLOCK];
+            for (b, v) in block.iter_mut().zip(values) {
+                *b = *v;
+            }
+            block
+        }
+    }
+}
+
+/// Cosines and sines that make pairs of columns orthogonal, from their inner products.
+#[inline(always)]
+fn rotation_angles([xx, yy, xy]: [[f32; BLOCK]; 3]) -> [[f32; BLOCK]; 2] {
+    let (mut tangents, mut cosines, mut sines) = ([0.0; BLOCK], [0.0; BLOCK], [0.0; BLOCK]);
+    for k in 0..BLOCK {
+        let (gamma, delta) = (xy[k], yy[k] - xx[k]);
+        // root = √(δ² + 4γ²), by the larger of |δ| and 2|γ| times √(1 + q²). An angle may be a little off,
+        // the next sweep mends it; only the rotation must be one to the last bit.
+        let (a, b) = (delta.abs(), 2.0 * gamma.abs());
+        let (large, small) = if a > b { (a, b) } else { (b, a) };
+        let q = small / large;
+        let one_to_two = 1.0 + q * q;
+        let root = large * (one_to_two * rsqrt_roughly(one_to_two));
+        // The smaller of the two angles, |t| ≤ 1; the sum never cancels.
+        let tangent = 2.0 * gamma / if delta < 0.0 { delta - root } else { delta + root };
+        let turn = (gamma.abs() > NEGLIGIBLE) & (gamma * gamma > ORTHOGONAL * ORTHOGONAL * (xx[k] * yy[k]));
+        tangents[k] = if turn { tangent } else { 0.0 };
+    }
+    let tangents = settled(tangents);
+    for k in 0..BLOCK {
+        cosines[k] = rsqrt_near_one(1.0 + tangents[k] * tangents[k]);
+        sines[k] = cosines[k] * tangents[k];
+    }
+    settled([cosines, sines])
+}
+
+/// `(x, y) ← (c x − s y, s x + c y)` for the first and second half of a row, then [`move_on`].
+#[inline(always)]
+fn turn(row: &mut [f32], cosines: &[f32], sines: &[f32]) {
+    let rotated = |x: f32, y: f32, c: f32, s: f32| (c * x - s * y, s * x + c * y);
+    if WIDE
+        && let (Ok(row), Ok(c), Ok(s)) = (
+            <&mut [f32; 8]>::try_from(&mut *row),
+            <&[f32; 4]>::try_from(cosines),
+            <&[f32; 4]>::try_from(sines),
+        )
+    {
+        // Eight columns: both steps within registers.
+        let (mut x, mut y) = ([0.0; 4], [0.0; 4]);
+        for k in 0..4 {
+            (x[k], y[k]) = rotated(row[k], row[4 + k], c[k], s[k]);
+        }
+        let (x, y) = settled((x, y));
+        *row = [x[0], y[0], x[1], x[2], y[1], y[2], y[3], x[3]];
+        return;
+    }
+    let Some((x, y)) = row.split_at_mut_checked(cosines.len()) else { return };
+    for (((x, y), &c), &s) in x.iter_mut().zip(y).zip(cosines).zip(sines) {
+        (*x, *y) = rotated(*x, *y, c, s);
+    }
+    move_on(row);
+}
+
+/// One step around the ring: `x₀ x₁ … x_h / y₀ … y_h` → `x₀ y₀ x₁ … / y₁ … y_h x_h`.
+#[inline(always)]
+fn move_on(row: &mut [f32]) {
+    let half = row.len() / 2;
+    let Some(([_, x @ ..], y)) = row.split_at_mut_checked(half) else { return };
+    let [first, ..] = y else { return };
+    // With one column a half there is no ring, and what is carried is the second column itself.
+    let mut carried = *first;
+    for place in x.iter_mut().chain(y.iter_mut().rev()) {
+        carried = core::mem::replace(place, carried);
+    }
 }
 
 /// The largest power of two not above max|x|, 1 for a zero matrix: scaling by it is exact.
@@ -110,98 +267,7 @@ fn power_of_two_below(values: &[f32]) -> f32 {
     if largest > 0.0 { f32::from_bits(largest.to_bits() & EXPONENT) } else { 1.0 }
 }
 
-/// Makes each of up to `BLOCK` disjoint pairs of columns of G orthogonal by one rotation, applied to G
-/// and U.
-#[inline(always)]
-fn rotate_block(g: &mut [f32], u: &mut [f32], dim: usize, pair: impl Fn(usize) -> Option<(usize, usize)>) {
-    let mut products = [[0.0; BLOCK]; 3];
-    for k in 0..BLOCK {
-        let Some((p, q)) = pair(k) else { continue };
-        let (Some(gp), Some(gq)) = (row(g, dim, p), row(g, dim, q)) else { continue };
-        for (lanes, product) in products.iter_mut().zip(inner_products(gp, gq)) {
-            lanes[k] = product;
-        }
-    }
-    let [cosines, sines] = angles(products);
-    for k in 0..BLOCK {
-        let Some((p, q)) = pair(k) else { continue };
-        for m in [&mut *g, &mut *u] {
-            if let Some((x, y)) = two_rows(m, dim, p, q) {
-                rotate(x, y, cosines[k], sines[k]);
-            }
-        }
-    }
-}
-
-/// Cosines and sines of the rotations, from ‖gₚ‖², ‖g_q‖² and gₚ·g_q.
-#[inline(always)]
-fn angles([alphas, betas, gammas]: [[f32; BLOCK]; 3]) -> [[f32; BLOCK]; 2] {
-    let (mut cosines, mut sines) = ([0.0; BLOCK], [0.0; BLOCK]);
-    for k in 0..BLOCK {
-        let (alpha, beta, gamma) = (alphas[k], betas[k], gammas[k]);
-        let delta = beta - alpha;
-        let root = sqrt(delta * delta + 4.0 * (gamma * gamma));
-        // The smaller of the two angles, |t| ≤ 1; the sum never cancels.
-        let tangent = 2.0 * gamma / if delta < 0.0 { delta - root } else { delta + root };
-        let turn = (gamma.abs() > NEGLIGIBLE) & (gamma * gamma > ORTHOGONAL * ORTHOGONAL * (alpha * beta));
-        let tangent = if turn { tangent } else { 0.0 };
-        cosines[k] = rsqrt(1.0 + tangent * tangent);
-        sines[k] = cosines[k] * tangent;
-    }
-    [cosines, sines]
-}
-
-/// `x · x`, `y · y` and `x · y` in one pass.
-#[inline(always)]
-fn inner_products(x: &[f32], y: &[f32]) -> [f32; 3] {
-    let ((xs, x_tail), (ys, y_tail)) = (x.as_chunks::<LANES>(), y.as_chunks::<LANES>());
-    let mut acc = [[0.0; LANES]; 3];
-    for (x, y) in xs.iter().zip(ys) {
-        for lane in 0..LANES {
-            let (x, y) = (x[lane], y[lane]);
-            for (acc, product) in acc.iter_mut().zip([x * x, y * y, x * y]) {
-                acc[lane] += product;
-            }
-        }
-    }
-    for (lane, (&x, &y)) in x_tail.iter().zip(y_tail).take(LANES).enumerate() {
-        for (acc, product) in acc.iter_mut().zip([x * x, y * y, x * y]) {
-            acc[lane] += product;
-        }
-    }
-    acc.map(fold)
-}
-
-/// `(x, y) ← (c x − s y, s x + c y)`, element by element.
-#[inline(always)]
-fn rotate(x: &mut [f32], y: &mut [f32], c: f32, s: f32) {
-    let turn = |x: &mut f32, y: &mut f32| (*x, *y) = (c * *x - s * *y, s * *x + c * *y);
-    let (xs, x_tail) = x.as_chunks_mut::<LANES>();
-    let (ys, y_tail) = y.as_chunks_mut::<LANES>();
-    for (x, y) in xs.iter_mut().zip(ys) {
-        for (x, y) in x.iter_mut().zip(y) {
-            turn(x, y);
-        }
-    }
-    for (x, y) in x_tail.iter_mut().zip(y_tail) {
-        turn(x, y);
-    }
-}
-
-/// Row `i` of a square matrix; `None` for the idle player of an odd dimension.
-#[inline(always)]
-fn row(m: &[f32], dim: usize, i: usize) -> Option<&[f32]> {
-    m.get(i * dim..)?.get(..dim)
-}
-
-/// Rows `p < q` of a square matrix, both mutable.
-#[inline(always)]
-fn two_rows(m: &mut [f32], dim: usize, p: usize, q: usize) -> Option<(&mut [f32], &mut [f32])> {
-    let (before, from_q) = m.split_at_mut_checked(q * dim)?;
-    Some((before.get_mut(p * dim..)?.get_mut(..dim)?, from_q.get_mut(..dim)?))
-}
-
-/// The rows of a square matrix, mutable, one after another.
+/// The rows of a matrix, mutable, one after another.
 struct Rows<'a>(&'a mut [f32], usize);
 
 impl<'a> Iterator for Rows<'a> {
@@ -252,14 +318,11 @@ mod tests {
             * DMatrix::from_diagonal(&exact.eigenvalues.abs())
             * exact.eigenvectors.transpose();
 
-        let mut g: Vec<f32> = a.as_slice().to_vec();
-        let mut u = vec![0.0; dim * dim];
-        let scale = orthogonalize(&mut g, &mut u, dim);
-        let mut found = DMatrix::<f64>::zeros(dim, dim);
-        for (g, u) in g.chunks(dim).zip(u.chunks(dim)) {
-            let u = DVector::from_fn(dim, |i, _| f64::from(u[i]));
-            found += &u * u.transpose() * f64::from(magnitude(g, scale));
-        }
+        let mut work = vec![f32::NAN; work_len(dim)];
+        let found = decompose(dim, &mut work, |i, j| a[(i, j)]).expect("enough memory");
+        let u = DMatrix::from_fn(dim, dim, |i, j| f64::from(found.u[i * columns(dim) + j]));
+        let magnitudes = DVector::from_fn(dim, |j, _| f64::from(found.magnitude(j, dim)));
+        let found = &u * DMatrix::from_diagonal(&magnitudes) * u.transpose();
         let largest = lambda.abs().max().max(f64::MIN_POSITIVE);
         (found - exact).abs().max() / (dim as f64 * f64::from(f32::EPSILON) * largest)
     }
@@ -300,17 +363,18 @@ mod tests {
     }
 
     #[test]
-    fn every_pair_meets_once_a_sweep() {
-        for players in [2usize, 4, 8, 16] {
-            let mut met = std::collections::BTreeSet::new();
-            for round in 1..players {
-                for k in 0..players / 2 {
-                    let (p, q) = pairing(players, round, k).expect("a pair");
-                    assert!(p < q && q < players);
-                    assert!(met.insert((p, q)));
+    fn every_pair_meets_once_a_sweep_and_comes_home() {
+        for players in [2usize, 4, 6, 8, 64] {
+            let home: Vec<f32> = (0..players).map(|i| i as f32).collect();
+            let (mut row, mut met) = (home.clone(), std::collections::BTreeSet::new());
+            for _ in 1..players {
+                for (x, y) in row.iter().zip(&row[players / 2..]) {
+                    assert!(met.insert((x.min(*y) as usize, x.max(*y) as usize)));
                 }
+                move_on(&mut row);
             }
             assert_eq!(met.len(), players * (players - 1) / 2);
+            assert_eq!(row, home);
         }
     }
 }
