@@ -1,10 +1,12 @@
 //! dab-core against the float64 reference vectors, and its own bits.
 
+use dab_core::CovarianceKind;
 use dab_core::artifact::AlignedBytes;
 use dab_core::artifact::writer::Spec;
 use dab_tests::bits::assert_bits;
 use dab_tests::golden::{Golden, TYPICAL};
 use dab_tests::shared;
+use dab_tests::specs::{Random, any};
 
 /// Typical rows, diagonal: sums of 80 terms of one sign.
 const DIAGONAL_TYPICAL: f64 = 1e-5;
@@ -82,6 +84,31 @@ fn check(test: &str, set: &str, typical: f64) {
         assert!(errors.distance <= typical, "{set}: distances, {errors:?}");
         assert!(errors.assignment <= ASSIGNMENT, "{set}: assignments, {errors:?}");
         assert!(errors.output <= OUTPUT, "{set}: outputs, {errors:?}");
+    }
+}
+
+/// Bits of every kind of model, on inputs that need no data: what every target has to reproduce.
+#[test]
+fn own_bits_of_all_kinds() {
+    for kind in CovarianceKind::ALL {
+        let mut random = Random(7);
+        let mut found = Vec::new();
+        for _ in 0..8 {
+            let spec = any(&mut random, kind, 1.0);
+            let bytes = AlignedBytes::from(&*spec.to_bytes().expect("a sound model"));
+            let model = bytes.model().expect("a readable artifact");
+            let mut scratch = vec![0.0; model.scratch_len()];
+            let mut outputs = vec![0.0; model.shape().outputs];
+            for scale in [1e-3, 1.0, 3.0, 1e3] {
+                for _ in 0..4 {
+                    let input = random.floats(spec.inputs, scale);
+                    let a = model.predict_into(&input, &mut outputs, &mut scratch).expect("a finite input");
+                    found.extend([a.uncertainty, a.nearest_distance, a.p_value.unwrap_or(0.0)]);
+                    found.extend(&outputs);
+                }
+            }
+        }
+        assert_bits(&format!("own-{}", kind.name()), &found);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Gaussians: what an encoder makes of an input, and what a code is.
 //!
-//! raw head outputs → [`encoder`](crate::encoder) → `Gaussian` → [`divergence`](crate::divergence).
+//! raw head outputs → [`encoder`] → `Gaussian` → [`divergence`](crate::divergence).
 //!
 //! ```text
 //! diagonal: variance vᵢ, ln|Σ| = Σ ln vᵢ        full: factor V with Σ = V Vᵀ, ln|Σ| = 2 Σ ln lᵢ

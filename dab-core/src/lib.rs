@@ -47,6 +47,7 @@ pub mod isa;
 pub mod layers;
 pub mod linalg;
 pub mod model;
+mod pass;
 pub mod scalar;
 
 pub use artifact::ArtifactError;

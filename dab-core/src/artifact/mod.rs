@@ -1,7 +1,8 @@
 //! The artifact: one file that holds a whole model (docs/format.md is the normative page).
 //!
-//! `schema` says what is in it, `reader` turns bytes into a checked [`Model`](crate::Model), `writer`
-//! (feature `alloc`) makes bytes, `error` names every way in which bytes can be wrong.
+//! `schema` says what is in it, `reader` turns bytes into a checked [`Model`](crate::Model), `error` names
+//! every way in which bytes can be wrong. For the host (feature `alloc`): `spec` is a model before it is a
+//! file, `writer` makes bytes of it.
 
 #[cfg(feature = "alloc")]
 pub mod aligned;
@@ -13,6 +14,8 @@ pub mod error;
 pub mod info;
 pub(crate) mod reader;
 pub mod schema;
+#[cfg(feature = "alloc")]
+pub mod spec;
 #[cfg(feature = "alloc")]
 pub mod writer;
 

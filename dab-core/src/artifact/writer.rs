@@ -6,23 +6,19 @@
 //! [`Model::from_bytes`](crate::Model::from_bytes) has accepted.
 
 use alloc::format;
-use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt;
 
 use super::aligned::AlignedBytes;
 use super::crc::{Crc, crc32c};
 use super::derive::{
     calibration_table, check_finite, check_len, diagonal_precision, full_precision, inverse_std,
 };
-use super::error::ArtifactError;
 use super::schema::{
     CalibrationMeta, CovarianceKind, DecoderMeta, HEADER_LEN, HeadMeta, LayerMeta, MAGIC, MAJOR, MAX_LAYERS,
-    MAX_SELF_TESTS, MINOR, Meta, PARAMS_ALIGN, Residual, SCHEMA_KEY, SelfTestMeta, Task,
+    MAX_SELF_TESTS, MINOR, Meta, PARAMS_ALIGN, SCHEMA_KEY, SelfTestMeta,
 };
-use crate::calibration::Rates;
+pub use super::spec::{CalibrationSpec, Codes, DecoderSpec, Dense, Head, Normalization, Spec, SpecError};
 use crate::isa::Baseline;
-use crate::layers::Activation;
 use crate::model::Model;
 use crate::scalar::{LARGEST, SMALLEST};
 
@@ -30,182 +26,6 @@ use crate::scalar::{LARGEST, SMALLEST};
 const PRIOR_SUM_TOLERANCE: f64 = 1e-3;
 /// Known-answer vectors that are made up when the caller gives none.
 const DEFAULT_SELF_TESTS: usize = 4;
-
-/// Input normalisation: `(x − mean) / std`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Normalization {
-    /// One per input.
-    pub mean: Vec<f32>,
-    /// One per input, positive.
-    pub std: Vec<f32>,
-}
-
-/// One dense layer.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Dense {
-    /// Row-major `[outputs, inputs]`.
-    pub weight: Vec<f32>,
-    /// One per output.
-    pub bias: Option<Vec<f32>>,
-    /// Outputs.
-    pub outputs: usize,
-    /// What follows.
-    pub activation: Activation,
-    /// Earlier activation to add.
-    pub residual: Option<Residual>,
-}
-
-/// The affine map to the raw encoder outputs.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Head {
-    /// Row-major `[raw, features]`.
-    pub weight: Vec<f32>,
-    /// One per raw output.
-    pub bias: Option<Vec<f32>>,
-    /// Applied to the features first.
-    pub activation: Activation,
-    /// How the raw outputs are read.
-    pub covariance: CovarianceKind,
-    /// Latent dimension d.
-    pub dim: usize,
-}
-
-/// The codebook.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Codes {
-    /// `[k, d]`.
-    pub means: Vec<f64>,
-    /// Variances `[k, d]` for a diagonal head, covariances `[k, d, d]` for a full one.
-    pub covs: Vec<f64>,
-    /// `[k]`, sum 1. A prior of 0 is legal.
-    pub priors: Vec<f64>,
-    /// Temperature α.
-    pub alpha: f32,
-}
-
-/// The affine map from the latent mean to the outputs.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DecoderSpec {
-    /// Row-major `[outputs, d]`.
-    pub weight: Vec<f32>,
-    /// One per output.
-    pub bias: Option<Vec<f32>>,
-    /// Outputs.
-    pub outputs: usize,
-    /// What they mean.
-    pub task: Task,
-}
-
-/// Held-out scores and the rates of the verdicts.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CalibrationSpec {
-    /// Uncertainties of held-out inputs, nats, in any order.
-    pub scores: Vec<f32>,
-    /// False-alarm rates.
-    pub rates: Rates,
-}
-
-/// A whole model, before it is a file.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Spec {
-    /// Values per input.
-    pub inputs: usize,
-    /// Input normalisation.
-    pub normalization: Option<Normalization>,
-    /// Dense layers, first one first.
-    pub layers: Vec<Dense>,
-    /// The encoder's head.
-    pub head: Head,
-    /// The codebook.
-    pub codes: Codes,
-    /// Decoder, if any.
-    pub decoder: Option<DecoderSpec>,
-    /// Calibration, if any.
-    pub calibration: Option<CalibrationSpec>,
-    /// Inputs of the known-answer vectors, up to 8; when empty, four are made up.
-    pub self_test: Vec<Vec<f32>>,
-    /// Names, units, provenance: key–value strings for people and host tools.
-    pub info: Vec<(String, String)>,
-}
-
-/// Why a [`Spec`] is not a model. `part` is the tensor's name as `dab pack` reads it.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum SpecError {
-    /// A tensor has the wrong number of values.
-    Shape {
-        /// Which tensor.
-        part: String,
-        /// Values that there should be.
-        expected: usize,
-        /// Values that there are.
-        found: usize,
-    },
-    /// A value is NaN or infinite.
-    NonFinite {
-        /// Which tensor.
-        part: String,
-        /// Index within it.
-        index: usize,
-    },
-    /// A value is too large (2⁵⁰) or has the wrong sign.
-    OutOfRange {
-        /// Which tensor.
-        part: String,
-        /// Index within it.
-        index: usize,
-        /// The value.
-        value: f64,
-    },
-    /// The covariance of a code is not symmetric.
-    NotSymmetric {
-        /// Which code.
-        code: usize,
-    },
-    /// The covariance of a code is not positive definite, or too nearly singular.
-    NotPositiveDefinite {
-        /// Which code.
-        code: usize,
-    },
-    /// The priors do not sum to 1.
-    PriorSum {
-        /// What they sum to.
-        sum: f64,
-    },
-    /// More layers or known-answer vectors than the format holds.
-    TooMany {
-        /// Of what.
-        part: String,
-        /// The limit.
-        max: usize,
-        /// How many there are.
-        found: usize,
-    },
-    /// The file would be larger than 4 GiB.
-    TooLarge,
-    /// The reader refuses the result.
-    Refused(ArtifactError),
-}
-
-impl fmt::Display for SpecError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Shape { part, expected, found } => {
-                write!(f, "{part} has {found} values, expected {expected}")
-            }
-            Self::NonFinite { part, index } => write!(f, "{part}[{index}] is not a finite number"),
-            Self::OutOfRange { part, index, value } => write!(f, "{part}[{index}] = {value} is out of range"),
-            Self::NotSymmetric { code } => write!(f, "codes.cov[{code}] is not symmetric"),
-            Self::NotPositiveDefinite { code } => write!(f, "codes.cov[{code}] is not positive definite"),
-            Self::PriorSum { sum } => write!(f, "codes.prior sums to {sum}, not to 1"),
-            Self::TooMany { part, max, found } => write!(f, "{found} {part}, the format holds {max}"),
-            Self::TooLarge => write!(f, "the artifact would be larger than 4 GiB"),
-            Self::Refused(e) => e.fmt(f),
-        }
-    }
-}
-
-impl core::error::Error for SpecError {}
 
 /// The parameters as they go into the file: flushed into the numeric domain, or refused.
 #[derive(Default)]
