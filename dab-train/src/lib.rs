@@ -1,1 +1,4 @@
 //! The host side of dab: everything behind the `dab` command.
+
+pub mod data;
+pub mod random;
