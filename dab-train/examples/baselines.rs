@@ -5,9 +5,9 @@
 //! ```
 
 use anyhow::{Context, Result};
-use dab_train::baselines::{Report, on_features, on_logits};
+use dab_train::baselines::{on_features, on_logits};
 use dab_train::data::{DataConfig, Targets, load, shared_root};
-use dab_train::metrics::{Classification, Summary, classification, softmax};
+use dab_train::metrics::{Classification, ScoreReport, Summary, classification, softmax};
 
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
@@ -44,7 +44,7 @@ fn show(values: Vec<f64>) -> String {
     Summary::of(&values).map_or("–".into(), |s| s.show(4))
 }
 
-fn measure(config: &DataConfig, seed: u64) -> Result<Vec<Report>> {
+fn measure(config: &DataConfig, seed: u64) -> Result<Vec<ScoreReport>> {
     let shared = shared_root();
     let task = load(config, seed, &shared)?;
     task.warnings().iter().for_each(|w| eprintln!("warning: {w}"));

@@ -4,4 +4,6 @@ pub mod baselines;
 pub mod data;
 pub mod metrics;
 pub mod parallel;
+pub mod plot;
 pub mod random;
+pub mod report;

@@ -16,59 +16,12 @@ pub mod mahalanobis;
 mod matrix;
 
 use anyhow::Result;
-use serde::Serialize;
 
 use crate::data::{Table, Targets, Task};
-use crate::metrics::detection::misclassification;
-use crate::metrics::selective::errors;
-use crate::metrics::{Detection, Positive, Selective, classification};
+use crate::metrics::{Scored, classification};
 
 /// Neighbour counts of the k-NN baselines.
 const NEIGHBOURS: [usize; 2] = [1, 10];
-
-/// One score on the test inputs and on every OOD set.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Scored {
-    /// Name for tables.
-    pub name: String,
-    /// One score per test input.
-    pub test: Vec<f32>,
-    /// One score per OOD input, by set.
-    pub ood: Vec<(String, Vec<f32>)>,
-}
-
-/// What one score achieves.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Report {
-    /// Name for tables.
-    pub name: String,
-    /// Test against each OOD set; positive is the OOD input.
-    pub ood: Vec<(String, Detection)>,
-    /// Right against wrong test predictions; positive is the wrong one. `None` for regression.
-    pub misclassification: Option<Detection>,
-    /// Risk against coverage on the test set. `None` for regression.
-    pub selective: Option<Selective>,
-}
-
-impl Scored {
-    /// Measures the score. `correct` says which test inputs the classifier gets right.
-    ///
-    /// # Errors
-    /// A score that is not finite, an empty set, or differing lengths.
-    pub fn report(&self, correct: Option<&[bool]>) -> Result<Report> {
-        let ood = self
-            .ood
-            .iter()
-            .map(|(name, scores)| {
-                let detection = Detection::new(Positive::OutOfDistribution, &self.test, scores)?;
-                Ok((name.clone(), detection))
-            })
-            .collect::<Result<Vec<_>>>()?;
-        let misclassification = correct.map(|c| misclassification(&self.test, c)).transpose()?.flatten();
-        let selective = correct.map(|c| Selective::new(&self.test, &errors(c))).transpose()?;
-        Ok(Report { name: self.name.clone(), ood, misclassification, selective })
-    }
-}
 
 /// Scores of all baselines that fit the task.
 #[derive(Debug, Clone, PartialEq)]

@@ -14,12 +14,14 @@ pub mod classification;
 pub mod detection;
 mod ranking;
 pub mod regression;
+pub mod scored;
 pub mod selective;
 pub mod summary;
 
 pub use classification::{Classification, softmax};
 pub use detection::{Detection, Positive};
 pub use regression::Regression;
+pub use scored::{ScoreReport, Scored};
 pub use selective::Selective;
 pub use summary::Summary;
 
