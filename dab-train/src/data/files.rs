@@ -15,7 +15,7 @@ use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use npyz::{DType, NpyFile, Order, TypeChar};
+use npyz::{DType, NpyFile, NpyHeader, Order, TypeChar};
 
 use super::table::Table;
 
@@ -209,15 +209,20 @@ impl Npz {
         }
     }
 
-    fn read<T>(&mut self, key: &str, f: impl FnOnce(NpyFile<&[u8]>) -> Result<T>) -> Result<T> {
-        let here = || format!("{}:{key}", self.path.display());
+    fn here(&self, key: &str) -> String {
+        format!("{}:{key}", self.path.display())
+    }
+
+    /// Header and decompressed data of one array.
+    fn read(&mut self, key: &str) -> Result<(NpyHeader, Vec<u8>)> {
+        let here = self.here(key);
         let known = self.archive.array_names().collect::<Vec<_>>().join(", ");
-        let found = self.archive.by_name(key).with_context(here)?;
-        let npy = found.ok_or_else(|| anyhow!("{}: no such array; the file has {known}", here()))?;
+        let found = self.archive.by_name(key).with_context(|| here.clone())?;
+        let npy = found.ok_or_else(|| anyhow!("{here}: no such array; the file has {known}"))?;
         let header = npy.header().clone();
         let mut bytes = Vec::new();
-        npy.into_inner().read_to_end(&mut bytes).with_context(here)?;
-        f(NpyFile::with_header(header, &bytes)).with_context(here)
+        npy.into_inner().read_to_end(&mut bytes).context(here)?;
+        Ok((header, bytes))
     }
 
     /// The array `key` as a table; one dimension becomes one column.
@@ -225,7 +230,8 @@ impl Npz {
     /// # Errors
     /// When there is no such array or it is no table of numbers.
     pub fn table(&mut self, key: &str) -> Result<Table> {
-        self.read(key, |npy| array(npy))
+        let (header, bytes) = self.read(key)?;
+        array(NpyFile::with_header(header, bytes.as_slice())).with_context(|| self.here(key))
     }
 
     /// The array `key` as labels.
@@ -233,7 +239,8 @@ impl Npz {
     /// # Errors
     /// When there is no such array or it is no list of labels.
     pub fn labels(&mut self, key: &str) -> Result<Labels> {
-        self.read(key, |npy| array_labels(npy))
+        let (header, bytes) = self.read(key)?;
+        array_labels(NpyFile::with_header(header, bytes.as_slice())).with_context(|| self.here(key))
     }
 }
 

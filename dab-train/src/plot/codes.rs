@@ -22,13 +22,15 @@ const STACKED: usize = 12;
 const NUMBERED: usize = 16;
 /// A code below this share of the data is dead.
 const ALIVE: f64 = 1e-3;
+/// Opacity of a stacked share.
+const OPACITY: f64 = 0.6;
 /// Light to dark, one hue, so that order survives every kind of colour vision and a grey printer.
 const LIGHT: (f64, f64, f64) = (247.0, 250.0, 253.0);
 const DARK: (f64, f64, f64) = (8.0, 48.0, 107.0);
 
 fn shade(share: f64) -> RGBColor {
-    // The square root spreads small shares, where the eye needs the contrast.
-    let t = share.clamp(0.0, 1.0).sqrt();
+    // Below 1, the exponent spreads small shares, where the eye needs the contrast.
+    let t = share.clamp(0.0, 1.0).powf(0.7);
     let mix = |a: f64, b: f64| (a + (b - a) * t).round() as u8;
     RGBColor(mix(LIGHT.0, DARK.0), mix(LIGHT.1, DARK.1), mix(LIGHT.2, DARK.2))
 }
@@ -51,7 +53,7 @@ pub fn code_class_counts(title: &str, counts: &[Vec<usize>], classes: &[String])
     let code = |y: &f64| if (y - y.round()).abs() < 1e-6 { style::number(y) } else { String::new() };
     let legend = [0.0, 0.1, 0.25, 0.5, 0.75, 1.0]
         .iter()
-        .map(|&s| Entry::new(format!("{:.0} % of the class", s * 100.0), shade(s), Mark::Area))
+        .map(|&s| Entry::new(format!("{:.0} % of the class", s * 100.0), shade(s), Mark::Area(1.0)))
         .collect();
     let named = cols <= NUMBERED;
     let frame = Frame {
@@ -76,7 +78,7 @@ pub fn code_class_counts(title: &str, counts: &[Vec<usize>], classes: &[String])
                 let cell = Rectangle::new([(x - 0.5, y - 0.5), (x + 0.5, y + 0.5)], shade(share).filled());
                 chart.draw_series([cell])?;
                 if numbered && count > 0 {
-                    let ink = if share > 0.25 { WHITE } else { RGBColor(0x22, 0x22, 0x22) };
+                    let ink = if share > 0.4 { WHITE } else { RGBColor(0x22, 0x22, 0x22) };
                     let text = style::anchored(style::TICK_SIZE, ink, HPos::Center, VPos::Center);
                     chart.draw_series([Text::new(count.to_string(), (x, y), text)])?;
                 }
@@ -118,8 +120,8 @@ pub fn code_usage(title: &str, priors: &[Vec<f64>]) -> Result<String> {
             grid: true,
         };
         return style::draw(frame, |chart| {
-            chart.draw_series(DashedLineSeries::new(line(&alive), 7, 5, VERMILLION.stroke_width(2)))?;
-            chart.draw_series(LineSeries::new(line(&effective), BLUE.stroke_width(3)))?;
+            chart.draw_series(style::dashed(line(&alive), (7, 5), style::stroke(VERMILLION, 2)))?;
+            chart.draw_series(LineSeries::new(line(&effective), style::stroke(BLUE, 3)))?;
             Ok(())
         });
     }
@@ -128,7 +130,11 @@ pub fn code_usage(title: &str, priors: &[Vec<f64>]) -> Result<String> {
     let legend = (0..codes)
         .rev()
         .map(|k| {
-            Entry::new(format!("code {k}: {:.1} %", last[k] * 100.0), style::series_color(k).0, Mark::Area)
+            Entry::new(
+                format!("code {k}: {:.1} %", last[k] * 100.0),
+                style::series_color(k).0,
+                Mark::Area(OPACITY),
+            )
         })
         .collect();
     let frame = Frame {
@@ -146,8 +152,8 @@ pub fn code_usage(title: &str, priors: &[Vec<f64>]) -> Result<String> {
                 steps.iter().enumerate().map(|(i, &e)| (at(i), sum(e, k + 1))).collect();
             let (below, above) = (style::thinned(&below), style::thinned(&above));
             let outline: Vec<(f64, f64)> = above.iter().copied().chain(below.into_iter().rev()).collect();
-            chart.draw_series([Polygon::new(outline, style::series_color(k).0.mix(0.6))])?;
-            chart.draw_series(LineSeries::new(above, INK.mix(0.6).stroke_width(1)))?;
+            chart.draw_series([Polygon::new(outline, style::series_color(k).0.mix(OPACITY))])?;
+            chart.draw_series(LineSeries::new(above, style::stroke(INK.mix(0.6), 1)))?;
         }
         Ok(())
     })

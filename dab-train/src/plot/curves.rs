@@ -13,6 +13,9 @@ use plotters::style::text_anchor::{HPos, VPos};
 use super::style::{self, Axis, BLUE, Entry, Frame, INK, MUTED, Mark};
 use crate::metrics::Positive;
 
+/// Opacity of a bar.
+const OPACITY: f64 = 0.75;
+
 /// One named curve with its figure of merit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Curve {
@@ -37,10 +40,10 @@ fn draw_curves(chart: &mut style::Chart, curves: &[Curve]) -> Result<()> {
     // The first curve is the one of interest: it is drawn last, on top.
     for (i, curve) in curves.iter().enumerate().rev() {
         let (color, dashed) = style::series_color(i);
-        let stroke = color.stroke_width(if i == 0 { 3 } else { 2 });
+        let stroke = style::stroke(color, if i == 0 { 3 } else { 2 });
         let points = style::thinned(&curve.points);
         if dashed {
-            chart.draw_series(DashedLineSeries::new(points, 8, 4, stroke))?;
+            chart.draw_series(style::dashed(points, (8, 4), stroke))?;
         } else {
             chart.draw_series(LineSeries::new(points, stroke))?;
         }
@@ -65,7 +68,7 @@ pub fn roc(title: &str, positive: Positive, curves: &[Curve]) -> Result<String> 
         grid: true,
     };
     style::draw(frame, |chart| {
-        chart.draw_series(DashedLineSeries::new([(0.0, 0.0), (1.0, 1.0)], 5, 5, MUTED.stroke_width(1)))?;
+        chart.draw_series(style::dashed(vec![(0.0, 0.0), (1.0, 1.0)], (5, 5), style::stroke(MUTED, 1)))?;
         draw_curves(chart, curves)
     })
 }
@@ -76,8 +79,8 @@ pub fn roc(title: &str, positive: Positive, curves: &[Curve]) -> Result<String> 
 /// No curve to draw.
 pub fn risk_coverage(title: &str, risk: &str, curves: &[Curve]) -> Result<String> {
     let all = curves.iter().flat_map(|c| &c.points);
-    // The first percent of coverage is a handful of examples: their noise must not set the scale.
-    let top = all.filter(|p| p.0 >= 0.01).map(|p| p.1).fold(0.0, f64::max);
+    // The first twentieth is a handful of examples: their noise must not set the scale.
+    let top = all.filter(|p| p.0 >= 0.05).map(|p| p.1).fold(0.0, f64::max);
     ensure!(!curves.is_empty(), "no curve to draw");
     let top = if top > 0.0 { top * 1.08 } else { 1.0 };
     let shares = top <= 1.0;
@@ -109,8 +112,7 @@ pub fn risk_coverage(title: &str, risk: &str, curves: &[Curve]) -> Result<String
 pub fn accuracy_per_quantile(title: &str, accuracy: &[f64], overall: f64) -> Result<String> {
     ensure!(!accuracy.is_empty(), "no band to draw");
     let n = accuracy.len() as f64;
-    let label =
-        format!("uncertainty band: each holds 1/{} of the examples, most certain first", accuracy.len());
+    let label = format!("uncertainty, in {} bands of equal count, low to high", accuracy.len());
     let frame = Frame {
         title,
         x: Axis {
@@ -120,7 +122,7 @@ pub fn accuracy_per_quantile(title: &str, accuracy: &[f64], overall: f64) -> Res
         },
         y: Axis { format: &style::percent, ..Axis::new("accuracy", 0.0..1.1) },
         legend: vec![
-            Entry::new("accuracy in the band", BLUE, Mark::Area),
+            Entry::new("accuracy in the band", BLUE, Mark::Area(OPACITY)),
             Entry::new(format!("overall: {:.1} %", overall * 100.0), INK, Mark::Dashed),
         ],
         grid: true,
@@ -128,14 +130,16 @@ pub fn accuracy_per_quantile(title: &str, accuracy: &[f64], overall: f64) -> Res
     style::draw(frame, |chart| {
         for (i, &value) in accuracy.iter().enumerate() {
             let x = i as f64 + 1.0;
-            chart
-                .draw_series([Rectangle::new([(x - 0.4, 0.0), (x + 0.4, value)], BLUE.mix(0.75).filled())])?;
+            chart.draw_series([Rectangle::new(
+                [(x - 0.4, 0.0), (x + 0.4, value)],
+                BLUE.mix(OPACITY).filled(),
+            )])?;
             let style = style::anchored(style::TICK_SIZE, INK, HPos::Center, VPos::Bottom);
             let shown = format!("{:.1}", value * 100.0);
             chart.draw_series([Text::new(shown, (x, value + 0.01), style)])?;
         }
-        let line = [(0.5, overall), (n + 0.5, overall)];
-        chart.draw_series(DashedLineSeries::new(line, 7, 5, INK.stroke_width(2)))?;
+        let line = vec![(0.5, overall), (n + 0.5, overall)];
+        chart.draw_series(style::dashed(line, (7, 5), style::stroke(INK, 2)))?;
         Ok(())
     })
 }

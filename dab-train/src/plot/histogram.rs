@@ -22,6 +22,9 @@ const TAIL: f64 = 0.005;
 /// Ratio of the upper to the lower axis end above which the axis is logarithmic.
 const DECADES: f64 = 50.0;
 
+/// Opacity of the in-distribution area.
+const OPACITY: f64 = 0.35;
+
 /// A named set of scores.
 #[derive(Debug, Clone, Copy)]
 pub struct Scores<'a> {
@@ -74,7 +77,7 @@ pub fn score_histogram(title: &str, label: &str, inside: Scores, outside: &[Scor
         .map(|(i, set)| {
             let (color, dashed) = style::series_color(i);
             let mark = [Mark::Line, Mark::Dashed][usize::from(dashed)];
-            Entry::new(set.name, color, if i == 0 { Mark::Area } else { mark })
+            Entry::new(set.name, color, if i == 0 { Mark::Area(OPACITY) } else { mark })
         })
         .collect();
     let label = if logarithmic { format!("{label}, logarithmic") } else { label.to_string() };
@@ -99,14 +102,17 @@ pub fn score_histogram(title: &str, label: &str, inside: Scores, outside: &[Scor
         grid: true,
     };
     style::draw(frame, |chart| {
-        chart.draw_series([Polygon::new(outlines[0].clone(), BLUE.mix(0.35))])?;
+        chart.draw_series([Polygon::new(outlines[0].clone(), BLUE.mix(OPACITY))])?;
         for (i, outline) in outlines.into_iter().enumerate() {
             let (color, dashed) = style::series_color(i);
-            let stroke = color.stroke_width(2);
-            if dashed {
-                chart.draw_series(DashedLineSeries::new(outline, 8, 4, stroke))?;
-            } else {
-                chart.draw_series(LineSeries::new(outline, stroke))?;
+            let stroke = style::stroke(color, 2);
+            // A line along zero would hide the axis: only the occupied runs are drawn.
+            for run in outline.chunk_by(|a, b| a.1 > 0.0 || b.1 > 0.0).filter(|run| run.len() > 1) {
+                if dashed {
+                    chart.draw_series(style::dashed(run.to_vec(), (8, 4), stroke))?;
+                } else {
+                    chart.draw_series(LineSeries::new(run.iter().copied(), stroke))?;
+                }
             }
         }
         Ok(())

@@ -12,7 +12,7 @@
 use anyhow::{Result, ensure};
 use plotters::prelude::*;
 
-use super::style::{self, Axis, Entry, Frame, INK, Mark};
+use super::style::{self, Axis, Entry, Frame, INK, MUTED, Mark, PX};
 use crate::data::Table;
 
 /// Points drawn per group; more hide each other and swell the file.
@@ -29,6 +29,8 @@ pub struct Group {
     pub name: String,
     /// Coordinates, as [`principal_plane`] gives them.
     pub points: Vec<(f64, f64)>,
+    /// Out of distribution: grey crosses instead of coloured dots.
+    pub ood: bool,
 }
 
 /// Projects each of `tables` onto the two leading principal axes of the first.
@@ -74,7 +76,7 @@ fn unit(mut x: Vec<f64>, other: &[f64]) -> Vec<f64> {
     x
 }
 
-/// Groups as coloured dots, code means as crosses with their numbers in a ring.
+/// Groups as coloured dots, OOD groups as small grey crosses, code means as large black ones.
 ///
 /// # Errors
 /// No points.
@@ -93,9 +95,15 @@ pub fn latent_scatter(title: &str, groups: &[Group], codes: &[(f64, f64)]) -> Re
     let mut legend: Vec<Entry> = groups
         .iter()
         .enumerate()
-        .map(|(i, g)| Entry::new(g.name.clone(), style::series_color(i).0, Mark::Dot))
+        .map(|(i, g)| {
+            let (color, mark) =
+                if g.ood { (MUTED, Mark::Cross) } else { (style::series_color(i).0, Mark::Dot) };
+            Entry::new(g.name.clone(), color, mark)
+        })
         .collect();
-    legend.push(Entry::new("code means", INK, Mark::Cross));
+    if !codes.is_empty() {
+        legend.push(Entry::new("code means", INK, Mark::Cross));
+    }
     let frame = Frame {
         title,
         x: Axis::new("first principal axis of the latent means", x.clone()),
@@ -108,10 +116,15 @@ pub fn latent_scatter(title: &str, groups: &[Group], codes: &[(f64, f64)]) -> Re
             let color = style::series_color(i).0.mix(0.55);
             let stride = group.points.len().div_ceil(POINTS).max(1);
             let kept = group.points.iter().step_by(stride).filter(|p| p.0.is_finite() && p.1.is_finite());
-            chart.draw_series(kept.map(|p| Circle::new(inside(p), 3, color.filled())))?;
+            if group.ood {
+                let line = style::stroke(MUTED.mix(0.55), 1);
+                chart.draw_series(kept.map(|p| Cross::new(inside(p), 3 * PX, line)))?;
+            } else {
+                chart.draw_series(kept.map(|p| Circle::new(inside(p), 3 * PX, color.filled())))?;
+            }
         }
-        chart.draw_series(codes.iter().map(|p| Cross::new(inside(p), 8, WHITE.stroke_width(6))))?;
-        chart.draw_series(codes.iter().map(|p| Cross::new(inside(p), 7, INK.stroke_width(3))))?;
+        chart.draw_series(codes.iter().map(|p| Cross::new(inside(p), 8 * PX, style::stroke(WHITE, 6))))?;
+        chart.draw_series(codes.iter().map(|p| Cross::new(inside(p), 7 * PX, style::stroke(INK, 3))))?;
         Ok(())
     })
 }
@@ -137,7 +150,7 @@ mod tests {
     fn one_dimension_is_a_line() {
         let plane = principal_plane(&[&Table::column(vec![1.0, 2.0, 4.0])]).unwrap();
         assert!(plane[0].iter().all(|p| p.1.abs() < 1e-9));
-        let group = Group { name: "test".into(), points: plane[0].clone() };
+        let group = Group { name: "test".into(), points: plane[0].clone(), ood: false };
         assert!(latent_scatter("L", &[group], &[(0.0, 0.0)]).unwrap().contains("code means"));
         assert!(latent_scatter("L", &[], &[]).is_err());
     }

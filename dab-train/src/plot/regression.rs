@@ -3,16 +3,18 @@
 //! grid predictions + half-widths + points → SVG. The band is `prediction ± half_width`; the caller
 //! says in `band` what the half-width is, such as "±2u".
 //!
-//! A band may be a thousand times wider than the data far outside; it is cut at three times the data's
-//! range, so that the curve stays readable.
+//! A band may be a thousand times wider than the data far outside; it is cut one data range
+//! beyond the data, so that the curve stays readable.
 
 use anyhow::{Result, ensure};
 use plotters::prelude::*;
 
-use super::style::{self, Axis, BLUE, Entry, Frame, INK, Mark, PALETTE, VERMILLION};
+use super::style::{self, Axis, BLUE, Entry, Frame, INK, Mark, PALETTE, PX, VERMILLION};
 
 /// The band is drawn no farther than this many data ranges beyond the data.
 const CUT: f64 = 1.0;
+/// Opacity of the band: grid lines and truth shine through.
+const OPACITY: f64 = 0.35;
 
 /// What the regression figure shows. All grid slices have the grid's length, sorted by x.
 #[derive(Debug, Clone, Copy)]
@@ -76,7 +78,7 @@ pub fn regression(figure: &RegressionFigure) -> Result<String> {
         .collect();
     let mut legend = vec![
         Entry::new("prediction", BLUE, Mark::Line),
-        Entry::new(figure.band, PALETTE[5], Mark::Area),
+        Entry::new(figure.band, PALETTE[5], Mark::Area(OPACITY)),
         Entry::new("training points", VERMILLION, Mark::Dot),
     ];
     if truth.is_some() {
@@ -90,13 +92,13 @@ pub fn regression(figure: &RegressionFigure) -> Result<String> {
         grid: true,
     };
     style::draw(frame, |chart| {
-        chart.draw_series([Polygon::new(outline, PALETTE[5].mix(0.35))])?;
+        chart.draw_series([Polygon::new(outline, PALETTE[5].mix(OPACITY))])?;
         if let Some(truth) = truth {
-            chart.draw_series(DashedLineSeries::new(truth, 7, 5, INK.stroke_width(2)))?;
+            chart.draw_series(style::dashed(truth, (7, 5), style::stroke(INK, 2)))?;
         }
-        chart.draw_series(LineSeries::new(prediction, BLUE.stroke_width(3)))?;
-        chart.draw_series(train.clone().map(|p| Circle::new(p, 5, WHITE.filled())))?;
-        chart.draw_series(train.map(|p| Circle::new(p, 4, VERMILLION.filled())))?;
+        chart.draw_series(LineSeries::new(prediction, style::stroke(BLUE, 3)))?;
+        chart.draw_series(train.clone().map(|p| Circle::new(p, 5 * PX, WHITE.filled())))?;
+        chart.draw_series(train.map(|p| Circle::new(p, 4 * PX, VERMILLION.filled())))?;
         Ok(())
     })
 }

@@ -30,18 +30,21 @@ pub(super) const INK: RGBColor = RGBColor(0x22, 0x22, 0x22);
 pub(super) const MUTED: RGBColor = RGBColor(0x70, 0x70, 0x70);
 const GRID: RGBColor = RGBColor(0xE4, 0xE4, 0xE4);
 
-/// Pixels of the whole figure, of the legend column, and of the head with the title.
-pub(super) const SIZE: (u32, u32) = (760, 440);
-const LEGEND: i32 = 220;
-const HEAD: i32 = 44;
-const LEGEND_LINE: i32 = 22;
+/// Drawing units per pixel. The back end rounds to whole units: without this a smooth curve staggers.
+pub(super) const PX: i32 = 8;
+/// Pixels of the whole figure.
+const SIZE: (i32, i32) = (760, 440);
+/// Units of the legend column, of the head with the title, and of a legend line.
+const LEGEND: i32 = 220 * PX;
+const HEAD: i32 = 44 * PX;
+const LEGEND_LINE: i32 = 22 * PX;
 /// Legend entries that fit, and characters per entry.
 const LEGEND_ENTRIES: usize = 16;
 const LEGEND_CHARACTERS: usize = 30;
 /// The SVG back end divides sizes by 1.24: these come out as 16, 13 and 12 pixels.
-const TITLE_SIZE: f64 = 20.0;
-const LABEL_SIZE: f64 = 16.0;
-pub(super) const TICK_SIZE: f64 = 15.0;
+const TITLE_SIZE: f64 = 20.0 * PX as f64;
+const LABEL_SIZE: f64 = 16.0 * PX as f64;
+pub(super) const TICK_SIZE: f64 = 15.0 * PX as f64;
 const FONT: &str = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif";
 
 pub(super) type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
@@ -51,7 +54,8 @@ pub(super) type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Ran
 pub(super) enum Mark {
     Line,
     Dashed,
-    Area,
+    /// A filled area of this opacity.
+    Area(f64),
     Dot,
     Cross,
 }
@@ -92,6 +96,20 @@ pub(super) struct Frame<'a> {
     pub legend: Vec<Entry>,
     /// Grid lines in the data area; a heat map wants none.
     pub grid: bool,
+}
+
+/// A line of `width` pixels.
+pub(super) fn stroke(color: impl Color, width: u32) -> ShapeStyle {
+    color.stroke_width(width * PX as u32)
+}
+
+/// A dashed line, in pixels.
+pub(super) fn dashed(
+    points: Vec<(f64, f64)>,
+    (on, off): (i32, i32),
+    style: ShapeStyle,
+) -> DashedLineSeries<std::vec::IntoIter<(f64, f64)>, i32> {
+    DashedLineSeries::new(points, on * PX, off * PX, style)
 }
 
 /// The colour of series `i`, and whether it is dashed to tell it from series `i − 8`.
@@ -156,22 +174,25 @@ pub(super) fn draw(frame: Frame, data: impl FnOnce(&mut Chart) -> Result<()>) ->
     }
     let mut svg = String::new();
     {
-        let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+        let units = ((SIZE.0 * PX) as u32, (SIZE.1 * PX) as u32);
+        let root = SVGBackend::with_string(&mut svg, units).into_drawing_area();
         root.fill(&WHITE)?;
-        root.draw_text(frame.title, &text(TITLE_SIZE, INK).into_font_bold(), (16, 12))?;
-        let column = if frame.legend.is_empty() { 8 } else { LEGEND };
-        let (body, side) = root.margin(HEAD, 6, 6, 0).split_horizontally(SIZE.0 as i32 - 6 - column);
+        root.draw_text(frame.title, &text(TITLE_SIZE, INK).into_font_bold(), (16 * PX, 12 * PX))?;
+        let column = if frame.legend.is_empty() { 8 * PX } else { LEGEND };
+        let (body, side) =
+            root.margin(HEAD, 6 * PX, 6 * PX, 0).split_horizontally((SIZE.0 - 6) * PX - column);
         draw_legend(&side, &frame.legend)?;
         let mut chart = ChartBuilder::on(&body)
-            .margin_right(14)
-            .margin_top(4)
-            .x_label_area_size(52)
-            .y_label_area_size(72)
+            .margin_right(14 * PX)
+            .margin_top(4 * PX)
+            .x_label_area_size(52 * PX)
+            .y_label_area_size(76 * PX)
             .build_cartesian_2d(frame.x.range.clone(), frame.y.range.clone())?;
         let mut mesh = chart.configure_mesh();
-        mesh.axis_style(MUTED)
-            .bold_line_style(GRID)
+        mesh.axis_style(stroke(MUTED, 1))
+            .bold_line_style(stroke(GRID, 1))
             .light_line_style(TRANSPARENT)
+            .set_all_tick_mark_size(5 * PX)
             .label_style(text(TICK_SIZE, INK))
             .axis_desc_style(text(LABEL_SIZE, INK))
             .x_desc(frame.x.label)
@@ -187,7 +208,8 @@ pub(super) fn draw(frame: Frame, data: impl FnOnce(&mut Chart) -> Result<()>) ->
         data(&mut chart)?;
         root.present()?;
     }
-    Ok(svg)
+    let units = format!("width=\"{}\" height=\"{}\"", SIZE.0 * PX, SIZE.1 * PX);
+    Ok(svg.replacen(&units, &format!("width=\"{}\" height=\"{}\"", SIZE.0, SIZE.1), 1))
 }
 
 /// Bold is a property of the font, which a text style hides.
@@ -204,19 +226,22 @@ impl Bold for TextStyle<'static> {
 
 fn draw_legend(area: &DrawingArea<SVGBackend, plotters::coord::Shift>, entries: &[Entry]) -> Result<()> {
     for (i, entry) in entries.iter().take(LEGEND_ENTRIES).enumerate() {
-        let y = 12 + LEGEND_LINE * i as i32;
-        let stroke = entry.color.stroke_width(3);
+        let y = 12 * PX + LEGEND_LINE * i as i32;
+        let line = stroke(entry.color, 3);
+        let path = |from: i32, to: i32| PathElement::new(vec![(from * PX, y), (to * PX, y)], line);
         match entry.mark {
-            Mark::Line => area.draw(&PathElement::new(vec![(4, y), (26, y)], stroke))?,
+            Mark::Line => area.draw(&path(4, 26))?,
             Mark::Dashed => {
-                area.draw(&PathElement::new(vec![(4, y), (12, y)], stroke))?;
-                area.draw(&PathElement::new(vec![(18, y), (26, y)], stroke))?;
+                area.draw(&path(4, 12))?;
+                area.draw(&path(18, 26))?;
             }
-            Mark::Area => {
-                area.draw(&Rectangle::new([(4, y - 7), (26, y + 7)], entry.color.mix(0.45).filled()))?;
+            Mark::Area(opacity) => {
+                let corners = [(4 * PX, y - 7 * PX), (26 * PX, y + 7 * PX)];
+                area.draw(&Rectangle::new(corners, entry.color.mix(opacity).filled()))?;
+                area.draw(&Rectangle::new(corners, stroke(GRID, 1)))?;
             }
-            Mark::Dot => area.draw(&Circle::new((15, y), 5, entry.color.filled()))?,
-            Mark::Cross => area.draw(&Cross::new((15, y), 5, stroke))?,
+            Mark::Dot => area.draw(&Circle::new((15 * PX, y), 5 * PX, entry.color.filled()))?,
+            Mark::Cross => area.draw(&Cross::new((15 * PX, y), 5 * PX, line))?,
         }
         let last = i + 1 == LEGEND_ENTRIES && entries.len() > LEGEND_ENTRIES;
         let name: String = if last {
@@ -226,7 +251,7 @@ fn draw_legend(area: &DrawingArea<SVGBackend, plotters::coord::Shift>, entries: 
         } else {
             entry.name.clone()
         };
-        area.draw_text(&name, &anchored(TICK_SIZE, INK, HPos::Left, VPos::Center), (34, y))?;
+        area.draw_text(&name, &anchored(TICK_SIZE, INK, HPos::Left, VPos::Center), (34 * PX, y))?;
     }
     Ok(())
 }

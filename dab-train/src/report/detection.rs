@@ -79,24 +79,34 @@ pub fn detection_tables(methods: &[Method]) -> Result<Vec<MetricTable>> {
     Ok(tables)
 }
 
+/// `prevalence 0.40`, or the range over methods and seeds where it differs.
+fn prevalence_note(values: impl Iterator<Item = f64>) -> String {
+    let all = Summary::of(&values.collect::<Vec<_>>());
+    let [low, high] = [all.map_or(0.0, |s| s.min), all.map_or(0.0, |s| s.max)].map(|x| format!("{x:.2}"));
+    if low == high { format!("prevalence {low}") } else { format!("prevalence {low}–{high}") }
+}
+
 fn overview(methods: &[Method], first: &ScoreReport) -> MetricTable {
-    let column = |name: &str, d: &Detection| Column {
-        name: name.into(),
-        note: format!("prevalence {:.2}", d.prevalence),
-        better: Better::Higher,
+    let reports = || methods.iter().flat_map(|m| &m.seeds);
+    let column = |name: &str, note: String| Column { name: name.into(), note, better: Better::Higher };
+    let set = |(i, (name, _)): (usize, &(String, Detection))| {
+        column(name, prevalence_note(reports().map(|r| r.ood[i].1.prevalence)))
     };
-    let mut columns: Vec<Column> = first.ood.iter().map(|(name, d)| column(name, d)).collect();
-    let wrong = methods.iter().flat_map(|m| &m.seeds).find_map(|r| r.misclassification.as_ref());
-    columns.extend(wrong.map(|d| column("misclassified", d)));
+    let mut columns: Vec<Column> = first.ood.iter().enumerate().map(set).collect();
+    let wrong = reports().any(|r| r.misclassification.is_some());
+    if wrong {
+        let prevalences = reports().filter_map(|r| r.misclassification.as_ref().map(|d| d.prevalence));
+        columns.push(column("misclassified", prevalence_note(prevalences)));
+    }
     let row = |method: &Method| {
         let mut cells: Vec<Option<Summary>> =
             (0..first.ood.len()).map(|set| method.summary(|r| Some(r.ood[set].1.auroc))).collect();
-        if wrong.is_some() {
+        if wrong {
             cells.push(method.summary(|r| r.misclassification.as_ref().map(|d| d.auroc)));
         }
         method.row(cells)
     };
-    let also = if wrong.is_some() { "; last column: the misclassified input" } else { "" };
+    let also = if wrong { "; last column: the misclassified input" } else { "" };
     MetricTable {
         caption: format!("AUROC. Positive: the {}{also}", Positive::OutOfDistribution.label()),
         columns,
@@ -158,7 +168,8 @@ mod tests {
         assert!(tables[0].caption.contains("out-of-distribution input"));
         assert_eq!(tables[0].columns[0].note, "prevalence 0.40");
         assert!(tables[1].caption.contains("prevalence 0.400 (2 of 5)"), "{}", tables[1].caption);
-        assert!(tables[3].caption.contains("the misclassified input; prevalence 0.333 (1 of 3)"));
+        assert!(tables[3].caption.contains("the misclassified input"), "{}", tables[3].caption);
+        assert_eq!(tables[3].rows[0].cells[4].unwrap().mean, 1.0 / 3.0);
         assert_eq!(tables[0].rows[0].cells.len(), 3);
         assert_eq!(tables[0].rows[0].cells[0].unwrap().show(3), "1.000 ± 0.000");
     }
