@@ -67,12 +67,22 @@ pub fn detection_tables(methods: &[Method]) -> Result<Vec<MetricTable>> {
     }
     let found = methods.iter().flat_map(|m| &m.seeds).find_map(|r| r.misclassification.as_ref());
     if let Some(detection) = found {
-        let mut table =
-            details("misclassified test inputs", detection, methods, |r| r.misclassification.clone());
-        let aurc = "mean error rate over coverage".to_string();
-        table.columns.push(Column { name: "AURC".into(), note: aurc, better: Better::Lower });
-        for (row, method) in table.rows.iter_mut().zip(methods) {
-            row.cells.push(method.summary(|r| r.selective.as_ref().map(|s| s.aurc)));
+        let name = "misclassified test inputs";
+        let mut table = details(name, detection, methods, |r| r.misclassification.clone());
+        // Each classifier misclassifies its own inputs, so the prevalence is the method's, not the set's.
+        table.caption = format!("{name}. Positive: the {}", detection.positive.label());
+        type Extra = (&'static str, &'static str, Better, fn(&ScoreReport) -> Option<f64>);
+        const EXTRA: [Extra; 2] = [
+            ("prevalence", "share wrong", Better::Neither, |r| {
+                Some(r.misclassification.as_ref()?.prevalence)
+            }),
+            ("AURC", "mean risk", Better::Lower, |r| Some(r.selective.as_ref()?.aurc)),
+        ];
+        for (name, note, better, pick) in EXTRA {
+            table.columns.push(Column { name: name.into(), note: note.into(), better });
+            for (row, method) in table.rows.iter_mut().zip(methods) {
+                row.cells.push(method.summary(pick));
+            }
         }
         tables.push(table);
     }
