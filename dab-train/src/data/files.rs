@@ -130,7 +130,13 @@ pub fn labels(source: &Source) -> Result<Labels> {
         Format::Csv => {
             let csv = read_csv(&source.path)?;
             let at = csv_column(&csv, source)?;
-            let words = csv.columns.into_iter().nth(at).unwrap_or_default();
+            let mut words = csv.columns.into_iter().nth(at).unwrap_or_default();
+            // A lone column whose "header" occurs again below has none: its first line is a label.
+            if let [name] = csv.names.as_slice()
+                && words.contains(name)
+            {
+                words.insert(0, name.clone());
+            }
             let numbers: Option<Vec<i64>> = words.iter().map(|w| w.parse().ok()).collect();
             Ok(numbers.map_or(Labels::Words(words), Labels::Numbers))
         }

@@ -107,3 +107,14 @@ fn a_missing_file_is_named() {
     assert!(table(&Source::parse("x.parquet"), None).unwrap_err().to_string().contains(".npy"));
     assert_eq!(Source::parse("C:\\x.npy").part, None);
 }
+
+#[test]
+fn a_list_of_words_needs_no_header() {
+    let path = scratch("words.csv");
+    let source = Source::parse(path.to_str().unwrap());
+    let words = |w: &[&str]| Labels::Words(w.iter().map(ToString::to_string).collect());
+    std::fs::write(&path, "oak\nelm\noak\n").unwrap();
+    assert_eq!(labels(&source).unwrap(), words(&["oak", "elm", "oak"]));
+    std::fs::write(&path, "species\noak\nelm\n").unwrap();
+    assert_eq!(labels(&source).unwrap(), words(&["oak", "elm"]));
+}

@@ -9,7 +9,7 @@
 //! The model's u and every baseline go through this same door, so that they are measured alike.
 
 use anyhow::Result;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::detection::misclassification;
 use super::selective::errors;
@@ -31,12 +31,17 @@ pub struct Scored {
 pub struct ScoreReport {
     /// Name for tables.
     pub name: String,
-    /// Test against each OOD set; positive is the OOD input.
+    /// Test against each OOD set; positive is the OOD input. An object in JSON, in this order.
+    #[serde(serialize_with = "as_object")]
     pub ood: Vec<(String, Detection)>,
     /// Right against wrong test predictions; positive is the wrong one. `None` for regression.
     pub misclassification: Option<Detection>,
     /// Risk against coverage on the test set. `None` for regression.
     pub selective: Option<Selective>,
+}
+
+fn as_object<S: Serializer>(sets: &[(String, Detection)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(sets.iter().map(|(name, detection)| (name, detection)))
 }
 
 impl Scored {
@@ -69,6 +74,9 @@ mod tests {
             Scored { name: "u".into(), test: vec![0.0, 1.0, 2.0], ood: vec![("far".into(), vec![3.0, 1.5])] };
         let report = scored.report(Some(&[true, true, false])).unwrap();
         assert_eq!(report.ood[0].0, "far");
+        let json = serde_json::to_value(&report).unwrap();
+        assert_eq!(json["ood"]["far"]["positive"], "out-of-distribution");
+        assert_eq!(json["ood"]["far"]["prevalence"], 0.4);
         assert_eq!(report.misclassification.unwrap().auroc, 1.0);
         assert_eq!(report.selective.unwrap().risk, 1.0 / 3.0);
         assert!(scored.report(None).unwrap().misclassification.is_none());
