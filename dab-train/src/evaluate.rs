@@ -31,6 +31,9 @@ pub struct Interval {
     pub scale: f64,
     /// Share of test targets inside ŷ ± 2 s u.
     pub coverage: f64,
+    /// Where the noise-free function is known: its share inside ŷ ± 2 s u over test and OOD inputs together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub truth: Option<f64>,
 }
 
 /// Measures of one run.
@@ -51,6 +54,8 @@ pub struct Evaluation {
     pub usage: Vec<f32>,
     /// Median u of the test inputs, nats.
     pub median_uncertainty: f32,
+    /// Mean u of each OOD set ÷ mean u of the test inputs.
+    pub ratios: Vec<(String, f64)>,
 }
 
 /// All scores of a task.
@@ -83,6 +88,26 @@ pub fn median(values: &[f32]) -> f32 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f32::total_cmp);
     sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
+}
+
+fn mean(values: &[f32]) -> f64 {
+    values.iter().map(|&v| f64::from(v)).sum::<f64>() / values.len().max(1) as f64
+}
+
+/// Share of the noise-free function `truth` inside ŷ ± 2 s u, over test and OOD inputs together.
+#[must_use]
+pub fn truth_coverage(task: &Task, scores: &TaskScores, scale: f64, truth: impl Fn(&[f32]) -> f32) -> f64 {
+    let ood = task.ood.iter().zip(&scores.ood).map(|((_, inputs), (_, scores))| (inputs, scores));
+    let (mut inside, mut total) = (0, 0);
+    for (inputs, scores) in std::iter::once((&task.test.inputs, &scores.test)).chain(ood) {
+        total += inputs.rows;
+        let covered = |&row: &usize| {
+            let half = INTERVAL_FACTOR * scale as f32 * scores.uncertainty[row];
+            (scores.outputs.row(row)[0] - truth(inputs.row(row))).abs() <= half
+        };
+        inside += (0..inputs.rows).filter(covered).count();
+    }
+    f64::from(inside as u32) / total.max(1) as f64
 }
 
 /// The first column of decoder outputs: the predictions of a one-target regression.
@@ -121,6 +146,11 @@ pub fn evaluate(trained: &Trained, task: &Task, scores: &TaskScores) -> Result<E
         interval: None,
         usage: trained.codebook.priors.clone(),
         median_uncertainty: median(&scores.test.uncertainty),
+        ratios: scores
+            .ood
+            .iter()
+            .map(|(name, ood)| (name.clone(), mean(&ood.uncertainty) / mean(&scores.test.uncertainty)))
+            .collect(),
     };
     match (&task.test.targets, trained.output) {
         (Targets::Classes { labels, .. }, _) => {
@@ -144,7 +174,7 @@ pub fn evaluate(trained: &Trained, task: &Task, scores: &TaskScores) -> Result<E
                 scores.test.uncertainty.iter().map(|u| INTERVAL_FACTOR * scale as f32 * u).collect();
             let wide: Vec<f32> = half.iter().flat_map(|&h| std::iter::repeat_n(h, count)).collect();
             let coverage = regression::coverage(&predicted.values, &wide, &targets.values);
-            evaluation.interval = Some(Interval { scale, coverage });
+            evaluation.interval = Some(Interval { scale, coverage, truth: None });
         }
         (Targets::Regression(_), Output::Classes(_)) => {
             anyhow::bail!("a classifier cannot be measured on numbers")

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     bottleneck::{
-        codebook::{Codebook, INITIAL_MEAN_STD, uncertainty},
+        codebook::{Codebook, Codes, INITIAL_MEAN_STD, uncertainty},
         divergence, indices,
     },
     config::{Calibrated, Experiment, Start},
@@ -25,6 +25,9 @@ use crate::{
     optimiser::{Optimiser, Rule},
     random::Random,
 };
+
+/// Code means, in numbers (codes × dim), from which on training expands diagonal distances into matrix products.
+const EXPAND_NUMBERS: usize = 512;
 
 /// Training examples on the device, already standardised.
 #[derive(Clone, Debug)]
@@ -144,6 +147,12 @@ impl Rdfc {
         report
     }
 
+    /// The codebook as tensors for training.
+    fn tensors(&self) -> Codes {
+        let expand = self.codebook.means.len() >= EXPAND_NUMBERS;
+        Codes { expand, ..self.codebook.tensors(&self.device, DType::F32) }
+    }
+
     /// α of this epoch's assignments: rises to its value while the codes settle.
     fn alpha(&self, experiment: &Experiment) -> f64 {
         let config = &experiment.codebook;
@@ -168,7 +177,7 @@ impl Rdfc {
     /// Step 1: θ by gradient on E8 (or E9), all mini-batches, codebook fixed.
     fn network_step(&mut self, experiment: &Experiment, examples: &Examples) -> Epoch {
         let batches = self.batches(experiment, examples.len());
-        let codes = self.codebook.tensors(&self.device, DType::F32).tracked();
+        let codes = self.tensors().tracked();
         let (alpha, weight) = (self.alpha(experiment), self.distortion_weight(experiment));
         let mut random = Random::new(self.seed, &format!("noise {}", self.epoch));
         let mut normals = |shape: [usize; 2]| {

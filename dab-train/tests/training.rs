@@ -111,7 +111,7 @@ fn regression_learns_in_the_targets_own_unit() {
 fn a_code_for_each_cluster_and_no_dead_code() {
     let split = points(64, false);
     for seed in 0..5 {
-        let experiment = experiment("cholesky", "training = { epochs = 100 }");
+        let experiment = experiment("cholesky", "codebook = { warmup = 20 }\ntraining = { epochs = 100 }");
         let setting = Setting { seed, ..setting(None, false) };
         let run = trainer::train(&experiment, &split, &setting, &mut ()).unwrap();
         let scores = run.trained.score(&split.inputs, &Device::flex()).unwrap();

@@ -6,8 +6,9 @@
 //! D_κ = ½ [ tr(P_κ Σ) + (μ − m_κ)ᵀ P_κ (μ − m_κ) − d + ln|Σ_κ| − ln|Σ| ]
 //! ```
 //!
-//! The quadratic form is taken of the differences themselves, not expanded into μᵀPμ − 2μᵀPm + mᵀPm: with
-//! tight codes far from the origin the expansion loses every digit in f32.
+//! The quadratic form is taken of the differences themselves: expanded into μᵀPμ − 2μᵀPm + mᵀPm it loses digits in
+//! f32 when codes are tight and far apart. Training with many diagonal codes expands it nevertheless
+//! ([`Codes::expand`]): a `[batch, codes, d]` tensor would cost more than the network.
 
 use burn::tensor::Tensor;
 
@@ -23,6 +24,15 @@ pub fn kl(encoding: &Encoding, codes: &Codes) -> Tensor<2> {
     let count = codes.means.dims()[0];
     let cov = encoding.cov(); // [batch, d] or [batch, d²]
     let (trace, square) = match &codes.precision {
+        Precision::Diagonal(precision) if codes.expand => {
+            // About the codes' centre: Σ (μ² + s²) p − 2 Σ μ m p + Σ m² p, two products [batch, d] × [d, codes].
+            let centre = codes.means.clone().detach().mean_dim(0); // [1, d]
+            let (mean, own) = (encoding.mean.clone() - centre.clone(), codes.means.clone() - centre);
+            let weighted = own.clone() * precision.clone(); // [codes, d]
+            let cross = mean.clone().matmul(weighted.clone().transpose()).mul_scalar(-2.0);
+            let trace = (cov + mean.square()).matmul(precision.clone().transpose());
+            (trace, cross + (own * weighted).sum_dim(1).transpose())
+        }
         Precision::Diagonal(precision) => {
             let trace = cov.matmul(precision.clone().transpose()); // [batch, codes]
             let offset =

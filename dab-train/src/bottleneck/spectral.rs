@@ -10,12 +10,14 @@
 //! in dA, so it is written down as that linear map applied to A − stop(A): its value is exactly zero, its
 //! gradient is the formula, and no operation of any backend has to be extended.
 
-use burn::tensor::{Device, Tensor, TensorData, activation::softplus};
+use burn::tensor::{DType, Device, Tensor, TensorData, activation::softplus};
 
 use super::{constant, encoder};
 
-/// Jacobi sweeps. Convergence is quadratic: 8×8 needs 5 for full f32 precision, 7 for f64.
+/// Jacobi sweeps, at most. Convergence is quadratic: 8×8 needs 5 for full f32 precision, 7 for f64.
 const SWEEPS: usize = 8;
+/// Off-diagonal norm, relative to the matrix's, at which a dtype has nothing left to rotate away.
+const CONVERGED: (f64, f64) = (1e-9, 1e-15);
 /// Eigenvalues closer than this, relative to their size, count as tied: below it the difference quotient
 /// loses more digits than f′ at the midpoint does.
 const TIE: f64 = 1e-3;
@@ -82,11 +84,12 @@ pub fn eigen(a: Tensor<3>) -> (Tensor<2>, Tensor<3>) {
 pub(super) fn eigen_host(a: Tensor<3>) -> (Tensor<2>, Tensor<3>) {
     let [batch, dim, _] = a.dims();
     let (device, dtype) = (a.device(), a.dtype());
+    let tolerance = if dtype == DType::F64 { CONVERGED.1 } else { CONVERGED.0 };
     let mut matrices: Vec<f64> = a.into_data().iter::<f64>().collect();
     let mut vectors = vec![0.0; matrices.len()];
     let mut values = Vec::with_capacity(batch * dim);
     for (matrix, vectors) in matrices.chunks_mut(dim * dim).zip(vectors.chunks_mut(dim * dim)) {
-        jacobi(matrix, vectors, dim);
+        jacobi(matrix, vectors, dim, tolerance);
         values.extend((0..dim).map(|i| matrix[i * dim + i]));
     }
     let tensor = |data, shape: &[usize]| TensorData::new::<f64, _>(data, shape.to_vec());
@@ -107,13 +110,16 @@ fn rotation(app: f64, aqq: f64, apq: f64) -> (f64, f64) {
     (c, t * c)
 }
 
-/// Cyclic Jacobi in place: `a` becomes diagonal, `v` its eigenvectors (columns).
-fn jacobi(a: &mut [f64], v: &mut [f64], dim: usize) {
+/// Cyclic Jacobi in place: `a` becomes diagonal to `tolerance`, `v` its eigenvectors (columns).
+fn jacobi(a: &mut [f64], v: &mut [f64], dim: usize, tolerance: f64) {
     v.fill(0.0);
     (0..dim).for_each(|i| v[i * dim + i] = 1.0);
     for _ in 0..SWEEPS {
-        let off: f64 = (0..dim * dim).filter(|c| c / dim != c % dim).map(|c| a[c] * a[c]).sum();
-        if off < f64::MIN_POSITIVE {
+        let all: f64 = a.iter().map(|value| value * value).sum();
+        // Summed itself, not as a difference: it is far below the rounding of `all`.
+        let above = a.chunks_exact(dim).enumerate().flat_map(|(i, row)| &row[i + 1..]);
+        let off: f64 = above.map(|value| 2.0 * value * value).sum();
+        if off <= tolerance * tolerance * all {
             return;
         }
         for p in 0..dim {

@@ -76,7 +76,7 @@ fn golden_codes(golden: &mut Golden, dim: usize, codes: usize, full: bool) -> Co
     let means = wide(golden.numbers("centroid_means"), [codes, dim]);
     let log_prior = golden.numbers("pi").iter().map(|p| p.ln()).collect();
     let log_prior = wide(log_prior, [1, codes]);
-    let codes = Codes { means, precision, log_det: wide(log_det, [1, codes]), log_prior };
+    let codes = Codes { means, precision, log_det: wide(log_det, [1, codes]), log_prior, expand: false };
     let mut codes = codes.tracked();
     codes.means = codes.means.require_grad();
     codes
@@ -263,6 +263,22 @@ fn stored_codes_agree_with_golden_precisions() {
         assert!(difference(&precision, &expected.0[code * 64..(code + 1) * 64]) < STORED_AS_F32);
         assert!((log_det - expected.1[code]).abs() < STORED_AS_F32);
     }
+}
+
+#[test]
+fn expanded_distances_are_the_same_distances() {
+    let Some(mut golden) = Golden::open("b_diag_d80_k1000.npz") else { return };
+    let head = wide(golden.numbers("head"), [64, 160]).slice([0..48, 0..160]);
+    let mut codes = golden_codes(&mut golden, 80, 1000, false);
+    codes.expand = true;
+    let expected = &golden.numbers("kl")[..48 * 1000];
+    let encoding = Encoding::new(head.clone().autodiff(), 80, Covariance::Diagonal);
+    let distances = divergence::kl(&encoding, &codes);
+    assert!(entrywise(&values(distances.clone()), expected) < SAME);
+    let u = uncertainty(codes.assign(&distances, 2.0), distances);
+    let gradients = u.mean().backward();
+    let means = values(codes.means.grad(&gradients).unwrap());
+    assert!(difference(&means, &golden.numbers("grad_means")) < SAME);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::{
     config::Experiment,
     data::{self, Table, Targets, Task},
     device::DeviceChoice,
-    evaluate::{Evaluation, TaskScores, evaluate, score_task},
+    evaluate::{Evaluation, TaskScores, evaluate, score_task, truth_coverage},
     metrics::{ScoreReport, Summary, classification},
     trained::Scores,
     trainer::{self, Run, Setting},
@@ -133,7 +133,13 @@ impl Args {
         };
         let run = trainer::train(experiment, &task.train, &setting, &mut progress)?;
         let scores = score_task(&run.trained, &task, device)?;
-        let evaluation = evaluate(&run.trained, &task, &scores)?;
+        let mut evaluation = evaluate(&run.trained, &task, &scores)?;
+        if let (data::DataConfig::RegressionClusters(_), Some(interval)) =
+            (&experiment.data, &mut evaluation.interval)
+        {
+            let truth = |x: &[f32]| data::clusters::truth(x[0]);
+            interval.truth = Some(truth_coverage(&task, &scores, interval.scale, truth));
+        }
         let baselines = if self.no_baselines { Vec::new() } else { measured(&task)? };
         Ok(Seeded { seed, task, run, scores, evaluation, baselines })
     }
@@ -199,6 +205,11 @@ fn named(evaluation: &Evaluation) -> Vec<(String, f64)> {
     }
     for (name, detection) in &evaluation.report.ood {
         list.push((format!("AUROC {name}"), detection.auroc));
+    }
+    if let Some(interval) = &evaluation.interval {
+        list.push(("nats to target unit".to_owned(), interval.scale));
+        list.extend(interval.truth.map(|truth| ("truth inside ±2su".to_owned(), truth)));
+        list.extend(evaluation.ratios.iter().map(|(name, ratio)| (format!("mean u {name} ÷ test"), *ratio)));
     }
     list.push(("median u".to_owned(), f64::from(evaluation.median_uncertainty)));
     let least = evaluation.usage.iter().copied().fold(f32::INFINITY, f32::min);

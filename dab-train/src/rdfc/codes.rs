@@ -138,10 +138,6 @@ impl Rdfc {
         }
     }
 
-    fn tensors(&self) -> Codes {
-        self.codebook.tensors(&self.device, DType::F32)
-    }
-
     /// π_x `[batch, codes]` (E5, uniform before the first update) times each example's share, and u `[batch, 1]`.
     fn assigned(
         &self,
