@@ -1,14 +1,35 @@
 //! The host side of dab: everything behind the `dab` command.
 //!
 //! ```text
+//! data → backbone → encoder head → codebook (RDFC) → decoder → metrics → export → model.dab
 //! weights.safetensors → pack → model.dab → score, inspect, explain, self-test
 //! ```
 //!
-//! The mathematics lives in `dab-core`; here are files, tables and words. [`pack`] builds an artifact from
-//! tensors trained anywhere, [`io`] streams rows and writes files whole or not at all, [`dispatch`] runs the
-//! core's kernels on the widest instructions of this processor, [`cli`] is the command line.
+//! The mathematics of inference lives in `dab-core`; here are its differentiable twins ([`bottleneck`]), the
+//! learning ([`rdfc`], [`trainer`]), measuring ([`metrics`], [`baselines`]), and files, tables and words
+//! ([`io`], [`pack`], [`plot`], [`report`], [`cli`]). [`dispatch`] runs the core's kernels on the widest
+//! instructions of this processor.
 
+pub mod backbone;
+pub mod baselines;
+pub mod bottleneck;
+pub mod checkpoint;
 pub mod cli;
+pub mod config;
+pub mod data;
+pub mod device;
 pub mod dispatch;
+pub mod evaluate;
 pub mod io;
+pub mod metrics;
+pub mod network;
+pub mod optimiser;
 pub mod pack;
+pub mod parallel;
+pub mod plain;
+pub mod plot;
+pub mod random;
+pub mod rdfc;
+pub mod report;
+pub mod trained;
+pub mod trainer;

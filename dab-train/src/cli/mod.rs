@@ -5,12 +5,16 @@
 //! head`) is no error.
 
 mod explain;
+mod figures;
 mod input;
 mod inspect;
 mod pack;
+mod page;
+mod progress;
 mod score;
 mod self_test;
 mod text;
+mod train;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -23,11 +27,11 @@ use clap::{Parser, Subcommand};
 /// Uncertainty for neural networks on microcontrollers.
 ///
 /// A dab model is one file (.dab) that turns an input into an uncertainty in nats, a p-value and a verdict:
-/// familiar, doubtful or unfamiliar. `dab pack` makes the file from tensors trained anywhere; the other
-/// commands look into it and run it here with the very bits of the device.
+/// familiar, doubtful or unfamiliar. `dab train` learns one, `dab pack` makes one from tensors trained
+/// anywhere; the other commands look into it and run it here with the very bits of the device.
 #[derive(Debug, Parser)]
 #[command(name = "dab", version, propagate_version = true, arg_required_else_help = true)]
-#[command(after_help = "Start with `dab pack --help`, or `dab inspect model.dab` if you have a model.")]
+#[command(after_help = "Start with `dab train --help`, or `dab inspect model.dab` if you have a model.")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -35,6 +39,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Train(train::Args),
     Pack(pack::Args),
     Score(score::Args),
     Inspect(inspect::Args),
@@ -49,6 +54,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(error) => return misunderstood(&error),
     };
     let result = match cli.command {
+        Command::Train(args) => args.run(),
         Command::Pack(args) => pack::run(&args),
         Command::Score(args) => score::run(&args),
         Command::Inspect(args) => inspect::run(&args),

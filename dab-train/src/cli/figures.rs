@@ -1,0 +1,136 @@
+//! The figures of one run: which data goes into which drawing.
+
+use anyhow::Result;
+
+use super::train::Seeded;
+use crate::{
+    data::{DataConfig, Table, Targets, clusters},
+    evaluate::INTERVAL_FACTOR,
+    metrics::{Positive, classification, detection, selective},
+    plot::{
+        self, Curve, Group, RegressionFigure, Scores, accuracy_per_quantile, code_class_counts, code_usage,
+        latent_scatter, principal_plane, risk_coverage, score_histogram,
+    },
+    report::Figure,
+};
+
+/// Bands of the accuracy-per-uncertainty figure.
+const BANDS: usize = 10;
+
+/// A figure and the name of its file.
+pub struct Named {
+    /// File name without extension.
+    pub file: &'static str,
+    /// The drawing and its caption.
+    pub figure: Figure,
+}
+
+/// All figures that fit the task.
+///
+/// # Errors
+/// When a drawing has nothing to draw although the task says it should.
+pub fn figures(data: &DataConfig, seeded: &Seeded) -> Result<Vec<Named>> {
+    let mut list = Vec::new();
+    let mut add = |file, caption: &str, svg: String| {
+        list.push(Named { file, figure: Figure { caption: caption.to_owned(), svg } });
+    };
+    if seeded.task.train.inputs.cols == 1 && seeded.scores.test.outputs.cols >= 1 {
+        if let Targets::Regression(_) = seeded.task.train.targets {
+            add("regression", "Prediction, band, training points, truth.", curve(data, seeded)?);
+        }
+    }
+    let (test, ood) = (&seeded.scores.test, &seeded.scores.ood);
+    if !ood.is_empty() {
+        let inside = Scores { name: "test", values: &test.uncertainty };
+        let outside: Vec<Scores> =
+            ood.iter().map(|(name, scores)| Scores { name, values: &scores.uncertainty }).collect();
+        let svg = score_histogram("Uncertainty of test and OOD inputs", "u (nats)", inside, &outside)?;
+        add("histogram", "Scores of test inputs (filled) and of each OOD set.", svg);
+        let curves = ood.iter().zip(&seeded.evaluation.report.ood).map(|((name, scores), (_, found))| {
+            let points = detection::roc(&test.uncertainty, &scores.uncertainty)?;
+            Ok(Curve { name: name.clone(), points, merit: found.auroc })
+        });
+        let curves = curves.collect::<Result<Vec<_>>>()?;
+        let svg = plot::roc("OOD inputs found by u", Positive::OutOfDistribution, &curves)?;
+        add("roc", "ROC of u, one curve per OOD set; AUROC in the legend.", svg);
+    }
+    if let Targets::Classes { labels, count } = &seeded.task.test.targets {
+        let correct = classification::correct(&test.outputs, labels);
+        let losses = selective::errors(&correct);
+        let merit = selective::Selective::new(&test.uncertainty, &losses)?.aurc;
+        let points = selective::risk_coverage(&test.uncertainty, &losses)?;
+        let curve = Curve { name: "u".to_owned(), points, merit };
+        let svg = risk_coverage("Answering only the most certain", "error rate", &[curve])?;
+        add("risk-coverage", "Error rate among the inputs answered, most certain first.", svg);
+        let right: Vec<f32> = correct.iter().map(|&c| f32::from(u8::from(c))).collect();
+        let bands = selective::per_quantile(&test.uncertainty, &right, BANDS)?;
+        let overall = right.iter().sum::<f32>() / right.len().max(1) as f32;
+        let svg = accuracy_per_quantile("Accuracy by uncertainty", &bands, f64::from(overall))?;
+        add("accuracy-bands", "Accuracy in ten equally large bands of u.", svg);
+        let mut counts = vec![vec![0; *count]; seeded.run.trained.codebook.len()];
+        let codes = classification::predictions(&test.assignment);
+        codes.iter().zip(labels).for_each(|(&code, &label)| counts[code as usize][label as usize] += 1);
+        add(
+            "codes",
+            "Test inputs by likeliest code and class.",
+            code_class_counts("Codes and classes", &counts, &[])?,
+        );
+    }
+    let usage: Vec<Vec<f64>> =
+        seeded.run.history.iter().map(|epoch| epoch.usage.iter().map(|&p| f64::from(p)).collect()).collect();
+    add("code-usage", "Prior of each code over the epochs.", code_usage("Use of the codes", &usage)?);
+    add("latent", "Latent means on their two leading axes.", latent(seeded)?);
+    Ok(list)
+}
+
+/// The paper's figure: the whole grid, inside and outside the training range.
+fn curve(data: &DataConfig, seeded: &Seeded) -> Result<String> {
+    let scale = seeded.evaluation.interval.as_ref().map_or(1.0, |interval| interval.scale);
+    let parts = std::iter::once((&seeded.task.test.inputs, &seeded.scores.test)).chain(
+        seeded.task.ood.iter().zip(&seeded.scores.ood).map(|((_, inputs), (_, scores))| (inputs, scores)),
+    );
+    let mut rows: Vec<(f32, f32, f32)> = parts
+        .flat_map(|(inputs, scores)| {
+            (0..inputs.rows)
+                .map(|row| (inputs.row(row)[0], scores.outputs.row(row)[0], scores.uncertainty[row]))
+        })
+        .collect();
+    rows.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let grid: Vec<f32> = rows.iter().map(|row| row.0).collect();
+    let prediction: Vec<f32> = rows.iter().map(|row| row.1).collect();
+    let half_width: Vec<f32> = rows.iter().map(|row| INTERVAL_FACTOR * scale as f32 * row.2).collect();
+    let truth: Vec<f32> = grid.iter().map(|&x| clusters::truth(x)).collect();
+    let Targets::Regression(targets) = &seeded.task.train.targets else {
+        anyhow::bail!("no targets to draw")
+    };
+    let points =
+        |inputs: &Table| (0..inputs.rows).map(|i| (inputs.row(i)[0], targets.row(i)[0])).collect::<Vec<_>>();
+    plot::regression(&RegressionFigure {
+        title: &seeded.task.name,
+        axes: ("x", "y"),
+        grid: &grid,
+        prediction: &prediction,
+        half_width: &half_width,
+        band: "±2su",
+        truth: matches!(data, DataConfig::RegressionClusters(_)).then_some(truth.as_slice()),
+        train: &points(&seeded.task.train.inputs),
+    })
+}
+
+/// Test inputs by code, and the OOD sets, in the plane.
+fn latent(seeded: &Seeded) -> Result<String> {
+    let (test, dim) = (&seeded.scores.test, seeded.run.trained.dim);
+    let codes = seeded.run.trained.codebook.len();
+    let means = Table { rows: codes, cols: dim, values: seeded.run.trained.codebook.means.clone() };
+    let mut tables = vec![&test.latent, &means];
+    tables.extend(seeded.scores.ood.iter().map(|(_, scores)| &scores.latent));
+    let mut planes = principal_plane(&tables)?.into_iter();
+    let (points, centres) = (planes.next().unwrap_or_default(), planes.next().unwrap_or_default());
+    let mut groups = vec![Group { name: "test".to_owned(), points, ood: false }];
+    groups.extend(seeded.scores.ood.iter().zip(planes).map(|((name, _), points)| Group {
+        name: name.clone(),
+        points,
+        ood: true,
+    }));
+    latent_scatter("Latent means", &groups, &centres)
+}

@@ -1,0 +1,290 @@
+//! `dab train`: an experiment file in, a folder of results out.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, ensure};
+use burn::tensor::Device;
+use serde_json::json;
+
+use super::{figures::figures, page::page, progress::Progress};
+use crate::{
+    baselines,
+    config::Experiment,
+    data::{self, Table, Targets, Task},
+    device::DeviceChoice,
+    evaluate::{Evaluation, TaskScores, evaluate, score_task, truth_coverage},
+    metrics::{ScoreReport, Summary, classification},
+    trained::Scores,
+    trainer::{self, Run, Setting},
+};
+
+/// What `dab train` takes.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The experiment, a TOML file.
+    experiment: PathBuf,
+    /// Overrides the file's seed; the first one with --seeds.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Runs this many seeds, one after the other, and summarises them.
+    #[arg(long, default_value_t = 1)]
+    seeds: u64,
+    /// auto, cpu, cuda[:N], wgpu or ndarray.
+    #[arg(long, default_value = "auto")]
+    device: DeviceChoice,
+    /// Where results go [default: runs/<name>].
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// Changes one value of the file, as in --set objective.beta=0.01; may be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    changes: Vec<String>,
+    /// Prints results only.
+    #[arg(long, conflicts_with = "json_lines")]
+    quiet: bool,
+    /// Prints one JSON object an epoch.
+    #[arg(long)]
+    json_lines: bool,
+    /// Leaves the baselines out.
+    #[arg(long)]
+    no_baselines: bool,
+    /// Goes on from the checkpoints of an interrupted run.
+    #[arg(long)]
+    resume: bool,
+}
+
+/// Everything one seed gave.
+pub struct Seeded {
+    /// The seed.
+    pub seed: u64,
+    /// Its data.
+    pub task: Task,
+    /// Its model and history.
+    pub run: Run,
+    /// Its scores.
+    pub scores: TaskScores,
+    /// Its measures.
+    pub evaluation: Evaluation,
+    /// The baselines' measures on the same data.
+    pub baselines: Vec<ScoreReport>,
+}
+
+impl Args {
+    /// Trains, measures and writes.
+    ///
+    /// # Errors
+    /// When the experiment, the data, the device or the output folder is not usable.
+    pub fn run(self) -> Result<()> {
+        let experiment = changed(&self.experiment, &self.changes)?;
+        ensure!(self.seeds > 0, "--seeds starts at 1");
+        let device = self.device.open()?;
+        let out = self.out.clone().unwrap_or_else(|| Path::new("runs").join(&experiment.name));
+        fs::create_dir_all(&out).with_context(|| format!("cannot make {}", out.display()))?;
+        let first = self.seed.unwrap_or(experiment.seed);
+        let mut all = Vec::new();
+        for seed in first..first + self.seeds {
+            let folder = if self.seeds == 1 { out.clone() } else { out.join(format!("seed-{seed}")) };
+            let seeded = self.one(&Experiment { seed, ..experiment.clone() }, &folder, &device)?;
+            write(&experiment, &seeded, &folder)?;
+            println!("seed {seed}: {}", headline(&seeded.evaluation));
+            all.push(seeded);
+        }
+        let summary = summarise(&all);
+        if all.len() > 1 {
+            for (name, summary) in &summary {
+                println!("{name:32} {}  [{:.4}, {:.4}]", summary.show(4), summary.min, summary.max);
+            }
+            let table: serde_json::Map<_, _> =
+                summary.iter().map(|(name, summary)| (name.clone(), json!(summary))).collect();
+            write_json(&out.join("metrics.json"), &json!(table))?;
+        }
+        let drawn = figures(&experiment.data, &all[0])?;
+        for named in &drawn {
+            let path = out.join(named.file).with_extension("svg");
+            fs::write(&path, &named.figure.svg)
+                .with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        let baselines: Vec<_> = all.iter().map(|seeded| seeded.baselines.clone()).collect();
+        let html = page(&experiment, &all, &baselines, &summary, drawn)?;
+        fs::write(out.join("report.html"), html)
+            .with_context(|| format!("cannot write into {}", out.display()))?;
+        println!("results in {}", out.display());
+        Ok(())
+    }
+
+    fn one(&self, experiment: &Experiment, folder: &Path, device: &Device) -> Result<Seeded> {
+        let seed = experiment.seed;
+        let task = data::load(&experiment.data, seed, &data::shared_root())?;
+        for warning in task.warnings() {
+            eprintln!("dab: {warning}");
+        }
+        let setting = Setting {
+            seed,
+            device: device.clone(),
+            checkpoint: Some(folder.join("checkpoint.safetensors")),
+            resume: self.resume,
+        };
+        let mut progress = match (self.quiet, self.json_lines) {
+            (true, _) => Progress::Quiet,
+            (_, true) => Progress::JsonLines { seed },
+            _ => Progress::bar(seed),
+        };
+        let run = trainer::train(experiment, &task.train, &setting, &mut progress)?;
+        let scores = score_task(&run.trained, &task, device)?;
+        let mut evaluation = evaluate(&run.trained, &task, &scores)?;
+        if let (data::DataConfig::RegressionClusters(_), Some(interval)) =
+            (&experiment.data, &mut evaluation.interval)
+        {
+            let truth = |x: &[f32]| data::clusters::truth(x[0]);
+            interval.truth = Some(truth_coverage(&task, &scores, interval.scale, truth));
+        }
+        let baselines = if self.no_baselines { Vec::new() } else { measured(&task)? };
+        Ok(Seeded { seed, task, run, scores, evaluation, baselines })
+    }
+}
+
+/// The simple baselines on the task's own inputs.
+fn measured(task: &Task) -> Result<Vec<ScoreReport>> {
+    let found = baselines::on_features(task)?;
+    let correct = match (&found.test_logits, &task.test.targets) {
+        (Some(logits), Targets::Classes { labels, .. }) => Some(classification::correct(logits, labels)),
+        _ => None,
+    };
+    found.scored.iter().map(|scored| scored.report(correct.as_deref())).collect()
+}
+
+/// The experiment file with `--set` changes applied.
+fn changed(path: &Path, changes: &[String]) -> Result<Experiment> {
+    if changes.is_empty() {
+        return Experiment::read(path);
+    }
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let mut table: toml::Table = text.parse().with_context(|| format!("{} is not TOML", path.display()))?;
+    for change in changes {
+        let (keys, value) = change.split_once('=').with_context(|| format!("--set {change}: KEY=VALUE"))?;
+        let value: toml::Table = match format!("value = {value}").parse() {
+            Ok(value) => value,
+            Err(_) => format!("value = {value:?}").parse()?,
+        };
+        let mut at = &mut table;
+        let mut keys = keys.split('.').peekable();
+        while let Some(key) = keys.next() {
+            if keys.peek().is_none() {
+                at.insert(key.to_owned(), value["value"].clone());
+                break;
+            }
+            let inner = at.entry(key).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+            at = inner.as_table_mut().with_context(|| format!("--set {change}: {key} is not a table"))?;
+        }
+    }
+    Experiment::parse(&toml::to_string(&table)?).context("with the changes of --set")
+}
+
+/// The most important numbers, on one line.
+fn headline(evaluation: &Evaluation) -> String {
+    named(evaluation)
+        .into_iter()
+        .map(|(name, value)| format!("{name} {value:.4}"))
+        .collect::<Vec<_>>()
+        .join("  ")
+}
+
+/// Numbers that are summarised over seeds, by name.
+fn named(evaluation: &Evaluation) -> Vec<(String, f64)> {
+    let mut list = Vec::new();
+    if let Some(classification) = &evaluation.classification {
+        list.push(("accuracy".to_owned(), classification.accuracy));
+    }
+    if let Some(regression) = &evaluation.regression {
+        list.push(("RMSE".to_owned(), regression.rmse));
+    }
+    if let Some(detection) = &evaluation.report.misclassification {
+        list.push(("AUROC misclassified".to_owned(), detection.auroc));
+    }
+    for (name, detection) in &evaluation.report.ood {
+        list.push((format!("AUROC {name}"), detection.auroc));
+    }
+    if let Some(interval) = &evaluation.interval {
+        list.push(("nats to target unit".to_owned(), interval.scale));
+        list.extend(interval.truth.map(|truth| ("truth inside ±2su".to_owned(), truth)));
+        list.extend(evaluation.ratios.iter().map(|(name, ratio)| (format!("mean u {name} ÷ test"), *ratio)));
+    }
+    list.push(("median u".to_owned(), f64::from(evaluation.median_uncertainty)));
+    let least = evaluation.usage.iter().copied().fold(f32::INFINITY, f32::min);
+    list.push(("least prior".to_owned(), f64::from(least)));
+    list
+}
+
+fn summarise(all: &[Seeded]) -> Vec<(String, Summary)> {
+    let Some(first) = all.first() else { return Vec::new() };
+    let names = named(&first.evaluation).into_iter().map(|(name, _)| name);
+    names
+        .enumerate()
+        .filter_map(|(index, name)| {
+            let values: Vec<f64> = all
+                .iter()
+                .filter_map(|seeded| named(&seeded.evaluation).get(index).map(|(_, v)| *v))
+                .collect();
+            Summary::of(&values).map(|summary| (name, summary))
+        })
+        .collect()
+}
+
+fn write_json(path: &Path, value: &serde_json::Value) -> Result<()> {
+    fs::write(path, serde_json::to_string_pretty(value)? + "\n")
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Writes one seed's folder.
+fn write(experiment: &Experiment, seeded: &Seeded, folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let resolved = Experiment { seed: seeded.seed, ..experiment.clone() }.resolved()?;
+    fs::write(folder.join("experiment.toml"), resolved)
+        .with_context(|| format!("cannot write into {}", folder.display()))?;
+    let metrics = json!({
+        "experiment": experiment.name,
+        "seed": seeded.seed,
+        "kept_epoch": seeded.run.kept_epoch,
+        "dab": seeded.evaluation,
+        "baselines": seeded.baselines,
+        "history": seeded.run.history,
+    });
+    write_json(&folder.join("metrics.json"), &metrics)?;
+    write_scores(seeded, &folder.join("scores.csv"))
+}
+
+/// One line per example: split, row, u, code, and what was wanted and given.
+fn write_scores(seeded: &Seeded, path: &Path) -> Result<()> {
+    let mut csv = csv::Writer::from_path(path).with_context(|| format!("cannot write {}", path.display()))?;
+    csv.write_record(["split", "row", "uncertainty", "code", "target", "output"])?;
+    let (task, scores) = (&seeded.task, &seeded.scores);
+    let mut split = |name: &str, scores: &Scores, targets: Option<&Targets>| -> Result<()> {
+        let codes = classification::predictions(&scores.assignment);
+        let classes = matches!(task.train.targets, Targets::Classes { .. });
+        let outputs = classification::predictions(&scores.outputs);
+        for row in 0..scores.uncertainty.len() {
+            let target = match targets {
+                Some(Targets::Classes { labels, .. }) => labels[row].to_string(),
+                Some(Targets::Regression(values)) => first(values, row),
+                None => String::new(),
+            };
+            let output = if classes { outputs[row].to_string() } else { first(&scores.outputs, row) };
+            let (u, code) = (scores.uncertainty[row].to_string(), codes[row].to_string());
+            csv.write_record([name, &row.to_string(), &u, &code, &target, &output])?;
+        }
+        Ok(())
+    };
+    split("held_out", &scores.held_out, Some(&task.held_out.targets))?;
+    split("test", &scores.test, Some(&task.test.targets))?;
+    for (name, scores) in &scores.ood {
+        split(name, scores, None)?;
+    }
+    csv.flush()?;
+    Ok(())
+}
+
+fn first(table: &Table, row: usize) -> String {
+    table.row(row).first().map_or_else(String::new, ToString::to_string)
+}

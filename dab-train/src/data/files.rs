@@ -1,0 +1,405 @@
+//! Numbers and labels from npy, npz and csv files (gzip allowed for csv).
+//!
+//! path → `Source` → `table` or `labels` → a data set. A source may name a part:
+//!
+//! ```text
+//! file.npy          file.npz:key          file.csv          file.csv:column
+//! ```
+//!
+//! The part is split off only behind a known extension, so `C:\x.npy` stays one path. An f16 array
+//! is widened, a Fortran-ordered one is transposed: both are what numpy writes without being asked.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use npyz::{DType, NpyFile, NpyHeader, Order, TypeChar};
+
+use super::table::Table;
+
+/// What may stand before a `:part`.
+const PART_EXTENSIONS: [&str; 3] = [".npz", ".csv", ".csv.gz"];
+
+/// A file and, for containers, which part of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// The file.
+    pub path: PathBuf,
+    /// The array of an npz file, or the column of a csv file.
+    pub part: Option<String>,
+}
+
+impl Source {
+    /// Reads `file` or `file:part`.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        match text.rsplit_once(':') {
+            Some((path, part)) if PART_EXTENSIONS.iter().any(|e| path.ends_with(e)) => {
+                Self { path: path.into(), part: Some(part.into()) }
+            }
+            _ => Self { path: text.into(), part: None },
+        }
+    }
+
+    fn format(&self) -> Result<Format> {
+        let name = self.path.to_string_lossy().to_lowercase();
+        match name {
+            n if n.ends_with(".npy") => Ok(Format::Npy),
+            n if n.ends_with(".npz") => Ok(Format::Npz),
+            n if n.ends_with(".csv") || n.ends_with(".csv.gz") => Ok(Format::Csv),
+            _ => bail!("{}: expected a file named .npy, .npz, .csv or .csv.gz", self.path.display()),
+        }
+    }
+}
+
+enum Format {
+    Npy,
+    Npz,
+    Csv,
+}
+
+/// Class labels as they stand in a file: numbers or words.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Labels {
+    /// Whole numbers.
+    Numbers(Vec<i64>),
+    /// Anything else.
+    Words(Vec<String>),
+}
+
+impl Labels {
+    /// Number of labels.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Numbers(v) => v.len(),
+            Self::Words(v) => v.len(),
+        }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// A csv file: column names (empty without a header) and cells by column.
+struct Csv {
+    names: Vec<String>,
+    columns: Vec<Vec<String>>,
+}
+
+/// A table of numbers, with column names where the file has them. `without` drops a csv column,
+/// where there is one of that name: the one that holds the labels.
+///
+/// # Errors
+/// A missing file or part, a cell that is no number, more than two dimensions, NaN.
+pub fn table(source: &Source, without: Option<&str>) -> Result<(Table, Vec<String>)> {
+    let what = source.path.display().to_string();
+    let (table, names) = match source.format()? {
+        Format::Npy => (array(open_npy(&source.path)?).with_context(|| what.clone())?, Vec::new()),
+        Format::Npz => {
+            let mut npz = Npz::open(&source.path)?;
+            let key = npz.key(source.part.as_deref())?;
+            (npz.table(&key)?, Vec::new())
+        }
+        Format::Csv => csv_table(source, without)?,
+    };
+    ensure!(table.rows > 0 && table.cols > 0, "{what}: the table is empty");
+    table.check_finite(&what)?;
+    Ok((table, names))
+}
+
+/// Class labels, one per row.
+///
+/// # Errors
+/// A missing file or part, or an array that is neither whole numbers nor text.
+pub fn labels(source: &Source) -> Result<Labels> {
+    match source.format()? {
+        Format::Npy => {
+            array_labels(open_npy(&source.path)?).with_context(|| source.path.display().to_string())
+        }
+        Format::Npz => {
+            let mut npz = Npz::open(&source.path)?;
+            let key = npz.key(source.part.as_deref())?;
+            npz.labels(&key)
+        }
+        Format::Csv => {
+            let csv = read_csv(&source.path)?;
+            let at = csv_column(&csv, source)?;
+            let mut words = csv.columns.into_iter().nth(at).unwrap_or_default();
+            // A lone column whose "header" occurs again below has none: its first line is a label.
+            if let [name] = csv.names.as_slice()
+                && words.contains(name)
+            {
+                words.insert(0, name.clone());
+            }
+            let numbers: Option<Vec<i64>> = words.iter().map(|w| w.parse().ok()).collect();
+            Ok(numbers.map_or(Labels::Words(words), Labels::Numbers))
+        }
+    }
+}
+
+/// Numbers the distinct labels: whole numbers keep their value (0-based), words are sorted.
+///
+/// Returns the numbered labels of each part and the class names; parts are numbered together so
+/// that train and test agree.
+///
+/// # Errors
+/// Negative numbers, numbers and words mixed, or a number so large that it is no class index.
+pub fn number_classes(parts: &[Labels]) -> Result<(Vec<Vec<u32>>, Vec<String>)> {
+    let mut words = BTreeMap::new();
+    let mut largest = -1i64;
+    for part in parts {
+        match part {
+            Labels::Words(w) => words.extend(w.iter().map(|w| (w.clone(), 0u32))),
+            Labels::Numbers(n) => {
+                if let Some(&bad) = n.iter().find(|&&x| !(0..=i64::from(u16::MAX)).contains(&x)) {
+                    bail!("label {bad}: class numbers run from 0 to {}", u16::MAX);
+                }
+                largest = largest.max(n.iter().copied().max().unwrap_or(-1));
+            }
+        }
+    }
+    ensure!(words.is_empty() || largest < 0, "labels mix numbers and words; use one of them in every file");
+    for (i, number) in words.values_mut().enumerate() {
+        *number = i as u32;
+    }
+    let numbered = parts
+        .iter()
+        .map(|part| match part {
+            Labels::Words(w) => w.iter().map(|w| words[w]).collect(),
+            Labels::Numbers(n) => n.iter().map(|&x| x as u32).collect(),
+        })
+        .collect();
+    let names = if largest >= 0 {
+        (0..=largest).map(|i| i.to_string()).collect()
+    } else {
+        words.into_keys().collect()
+    };
+    Ok((numbered, names))
+}
+
+/// An open npz archive that names itself in its errors.
+pub struct Npz {
+    path: PathBuf,
+    archive: npyz::npz::NpzArchive<BufReader<File>>,
+}
+
+impl Npz {
+    /// Opens the archive.
+    ///
+    /// # Errors
+    /// When the file is missing or no zip archive.
+    pub fn open(path: &Path) -> Result<Self> {
+        let archive =
+            npyz::npz::NpzArchive::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+        Ok(Self { path: path.into(), archive })
+    }
+
+    fn key(&self, wanted: Option<&str>) -> Result<String> {
+        let names: Vec<&str> = self.archive.array_names().collect();
+        match (wanted, names.as_slice()) {
+            (Some(key), _) => Ok(key.into()),
+            (None, [only]) => Ok((*only).into()),
+            (None, _) => bail!(
+                "{} holds several arrays ({}): say which one, as in {}:{}",
+                self.path.display(),
+                names.join(", "),
+                self.path.display(),
+                names.first().unwrap_or(&"key")
+            ),
+        }
+    }
+
+    fn here(&self, key: &str) -> String {
+        format!("{}:{key}", self.path.display())
+    }
+
+    /// Header and decompressed data of one array.
+    fn read(&mut self, key: &str) -> Result<(NpyHeader, Vec<u8>)> {
+        let here = self.here(key);
+        let known = self.archive.array_names().collect::<Vec<_>>().join(", ");
+        let found = self.archive.by_name(key).with_context(|| here.clone())?;
+        let npy = found.ok_or_else(|| anyhow!("{here}: no such array; the file has {known}"))?;
+        let header = npy.header().clone();
+        let mut bytes = Vec::new();
+        npy.into_inner().read_to_end(&mut bytes).context(here)?;
+        Ok((header, bytes))
+    }
+
+    /// The array `key` as a table; one dimension becomes one column.
+    ///
+    /// # Errors
+    /// When there is no such array or it is no table of numbers.
+    pub fn table(&mut self, key: &str) -> Result<Table> {
+        let (header, bytes) = self.read(key)?;
+        array(NpyFile::with_header(header, bytes.as_slice())).with_context(|| self.here(key))
+    }
+
+    /// The array `key` as labels.
+    ///
+    /// # Errors
+    /// When there is no such array or it is no list of labels.
+    pub fn labels(&mut self, key: &str) -> Result<Labels> {
+        let (header, bytes) = self.read(key)?;
+        array_labels(NpyFile::with_header(header, bytes.as_slice())).with_context(|| self.here(key))
+    }
+}
+
+fn open_npy(path: &Path) -> Result<NpyFile<BufReader<File>>> {
+    let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+    NpyFile::new(BufReader::new(file)).with_context(|| format!("{} is no npy file", path.display()))
+}
+
+fn scalar_type<R: Read>(npy: &NpyFile<R>) -> Result<(TypeChar, u64)> {
+    match npy.dtype() {
+        DType::Plain(t) => Ok((t.type_char(), t.size_field())),
+        other => bail!("a structured array ({}); expected plain numbers", other.descr()),
+    }
+}
+
+fn array<R: Read>(npy: NpyFile<R>) -> Result<Table> {
+    let (rows, cols) = match *npy.shape() {
+        [n] => (n as usize, 1),
+        [n, m] => (n as usize, m as usize),
+        ref shape => bail!("shape {shape:?}; expected rows × columns"),
+    };
+    let transposed = npy.order() == Order::Fortran && cols > 1;
+    let kind = scalar_type(&npy)?;
+    macro_rules! numbers {
+        ($($pattern:pat => $type:ty, $convert:expr;)*) => {
+            match kind {
+                $($pattern => npy.into_vec::<$type>()?.into_iter().map($convert).collect::<Vec<f32>>(),)*
+                (kind, size) => bail!("element type {kind:?} of {size} bytes; expected real numbers"),
+            }
+        };
+    }
+    let mut values = numbers! {
+        (TypeChar::Float, 2) => half::f16, half::f16::to_f32;
+        (TypeChar::Float, 4) => f32, |x| x;
+        (TypeChar::Float, 8) => f64, |x| x as f32;
+        (TypeChar::Int, 1) => i8, f32::from;
+        (TypeChar::Int, 2) => i16, f32::from;
+        (TypeChar::Int, 4) => i32, |x| x as f32;
+        (TypeChar::Int, 8) => i64, |x| x as f32;
+        (TypeChar::Uint, 1) => u8, f32::from;
+        (TypeChar::Uint, 2) => u16, f32::from;
+        (TypeChar::Uint, 4) => u32, |x| x as f32;
+        (TypeChar::Uint, 8) => u64, |x| x as f32;
+        (TypeChar::Bool, _) => bool, |x| f32::from(u8::from(x));
+    };
+    if transposed {
+        values = (0..rows * cols).map(|i| values[(i % cols) * rows + i / cols]).collect();
+    }
+    Table::new(rows, cols, values)
+}
+
+fn array_labels<R: Read>(npy: NpyFile<R>) -> Result<Labels> {
+    match npy.shape() {
+        [_] | [_, 1] => {}
+        shape => bail!("labels of shape {shape:?}; expected one number per example"),
+    }
+    macro_rules! integers {
+        ($($pattern:pat => $type:ty;)*) => {
+            match scalar_type(&npy)? {
+                $($pattern => npy.into_vec::<$type>()?.into_iter()
+                    .map(|x| i64::try_from(x).map_err(|_| anyhow!("label {x} is too large")))
+                    .collect::<Result<Vec<i64>>>().map(Labels::Numbers),)*
+                (TypeChar::UnicodeStr | TypeChar::ByteStr, _) => Ok(Labels::Words(npy.into_vec::<String>()?)),
+                (TypeChar::Float, _) => {
+                    let table = array(npy)?;
+                    let whole = |&x: &f32| if x.fract() == 0.0 { Ok(x as i64) } else { Err(x) };
+                    let labels: Result<Vec<i64>, f32> = table.values.iter().map(whole).collect();
+                    labels.map(Labels::Numbers).map_err(|x| anyhow!("label {x} is no whole number"))
+                }
+                (kind, _) => bail!("labels of type {kind:?}; expected whole numbers or text"),
+            }
+        };
+    }
+    integers! {
+        (TypeChar::Int, 1) => i8;
+        (TypeChar::Int, 2) => i16;
+        (TypeChar::Int, 4) => i32;
+        (TypeChar::Int, 8) => i64;
+        (TypeChar::Uint, 1) => u8;
+        (TypeChar::Uint, 2) => u16;
+        (TypeChar::Uint, 4) => u32;
+        (TypeChar::Uint, 8) => u64;
+        (TypeChar::Bool, _) => bool;
+    }
+}
+
+fn read_csv(path: &Path) -> Result<Csv> {
+    let here = || format!("cannot read {}", path.display());
+    let mut text = String::new();
+    let mut file = File::open(path).with_context(here)?;
+    if path.extension().is_some_and(|e| e == "gz") {
+        flate2::read::MultiGzDecoder::new(file).read_to_string(&mut text).with_context(here)?;
+    } else {
+        file.read_to_string(&mut text).with_context(here)?;
+    }
+    let mut reader =
+        csv::ReaderBuilder::new().has_headers(false).trim(csv::Trim::All).from_reader(text.as_bytes());
+    let mut records = reader.records();
+    let first = records.next().ok_or_else(|| anyhow!("{} is empty", path.display()))?.with_context(here)?;
+    // A first line without a single number is a header; a first line of numbers is data.
+    let headed = first.iter().all(|cell| cell.parse::<f64>().is_err());
+    let mut columns: Vec<Vec<String>> =
+        first.iter().map(|cell| if headed { Vec::new() } else { vec![cell.to_string()] }).collect();
+    let names = if headed { first.iter().map(str::to_string).collect() } else { Vec::new() };
+    for record in records {
+        for (column, cell) in columns.iter_mut().zip(&record.with_context(here)?) {
+            column.push(cell.to_string());
+        }
+    }
+    Ok(Csv { names, columns })
+}
+
+fn csv_column(csv: &Csv, source: &Source) -> Result<usize> {
+    let Some(part) = &source.part else {
+        ensure!(
+            csv.columns.len() == 1,
+            "{} has {} columns: say which one, as in {}:column",
+            source.path.display(),
+            csv.columns.len(),
+            source.path.display()
+        );
+        return Ok(0);
+    };
+    csv.names.iter().position(|name| name == part).ok_or_else(|| {
+        let known = if csv.names.is_empty() { "it has no header line".into() } else { csv.names.join(", ") };
+        anyhow!("{}: no column {part}; {known}", source.path.display())
+    })
+}
+
+fn csv_table(source: &Source, without: Option<&str>) -> Result<(Table, Vec<String>)> {
+    let csv = read_csv(&source.path)?;
+    let wanted: Vec<usize> = match &source.part {
+        Some(_) => vec![csv_column(&csv, source)?],
+        None => {
+            let dropped = |&j: &usize| without.is_some() && csv.names.get(j).map(String::as_str) == without;
+            (0..csv.columns.len()).filter(|j| !dropped(j)).collect()
+        }
+    };
+    let rows = csv.columns.first().map_or(0, Vec::len);
+    let mut values = Vec::with_capacity(rows * wanted.len());
+    for i in 0..rows {
+        for &j in &wanted {
+            let cell = &csv.columns[j][i];
+            values.push(cell.parse::<f32>().map_err(|_| {
+                let name = csv.names.get(j).cloned().unwrap_or_else(|| j.to_string());
+                anyhow!("{}: data row {i}, column {name}: {cell:?} is no number", source.path.display())
+            })?);
+        }
+    }
+    let names = wanted.iter().filter_map(|&j| csv.names.get(j).cloned()).collect();
+    Ok((Table::new(rows, wanted.len(), values)?, names))
+}
+
+#[cfg(test)]
+#[path = "files_tests.rs"]
+mod tests;

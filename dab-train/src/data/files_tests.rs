@@ -1,0 +1,120 @@
+//! npy, npz and csv files written here and read back.
+
+use super::*;
+use npyz::WriterBuilder;
+use std::io::Write;
+
+fn scratch(name: &str) -> PathBuf {
+    let dir = std::env::temp_dir().join(format!("dab-files-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    dir.join(name)
+}
+
+fn write_npy<T: npyz::AutoSerialize + Copy>(path: &Path, shape: &[u64], order: Order, values: &[T]) {
+    let file = File::create(path).unwrap();
+    let mut writer =
+        npyz::WriteOptions::new().default_dtype().order(order).shape(shape).writer(file).begin_nd().unwrap();
+    writer.extend(values.iter().copied()).unwrap();
+    writer.finish().unwrap();
+}
+
+#[test]
+fn half_precision_and_fortran_order_read_as_numpy_means_them() {
+    let path = scratch("half.npy");
+    let values = [1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0];
+    write_npy(&path, &[2, 3], Order::C, &values.map(half::f16::from_f32));
+    let source = Source::parse(path.to_str().unwrap());
+    assert_eq!(table(&source, None).unwrap().0.values, values);
+    write_npy(&path, &[2, 3], Order::Fortran, &[1.0f64, 4.0, 2.0, 5.0, 3.0, 6.0]);
+    let read = table(&source, None).unwrap().0;
+    assert_eq!((read.rows, read.cols, read.values.as_slice()), (2, 3, values.as_slice()));
+}
+
+#[test]
+fn three_dimensions_and_nan_are_refused() {
+    let path = scratch("cube.npy");
+    write_npy(&path, &[1, 2, 2], Order::C, &[0.0f32; 4]);
+    let source = Source::parse(path.to_str().unwrap());
+    assert!(format!("{:#}", table(&source, None).unwrap_err()).contains("[1, 2, 2]"));
+    write_npy(&path, &[2, 1], Order::C, &[0.0f32, f32::NAN]);
+    assert!(table(&source, None).unwrap_err().to_string().contains("row 1, column 0"));
+}
+
+#[test]
+fn labels_are_whole_numbers_or_words() {
+    let path = scratch("labels.npy");
+    let source = Source::parse(path.to_str().unwrap());
+    write_npy(&path, &[3], Order::C, &[2u8, 0, 1]);
+    assert_eq!(labels(&source).unwrap(), Labels::Numbers(vec![2, 0, 1]));
+    write_npy(&path, &[2], Order::C, &[1.0f64, 3.0]);
+    assert_eq!(labels(&source).unwrap(), Labels::Numbers(vec![1, 3]));
+    write_npy(&path, &[1], Order::C, &[0.5f32]);
+    assert!(format!("{:#}", labels(&source).unwrap_err()).contains("0.5"));
+    let words = [Labels::Words(vec!["b".into(), "a".into()]), Labels::Words(vec!["c".into()])];
+    let (numbered, names) = number_classes(&words).unwrap();
+    assert_eq!((numbered, names.concat().as_str()), (vec![vec![1, 0], vec![2]], "abc"));
+    assert!(number_classes(&[Labels::Numbers(vec![-1])]).unwrap_err().to_string().contains("-1"));
+}
+
+#[test]
+fn csv_files_keep_names_and_give_up_their_label_column() {
+    let path = scratch("iris.csv");
+    std::fs::write(&path, "w, h, species\n1,2,oak\n3,4,elm\n").unwrap();
+    let text = path.to_str().unwrap();
+    let (numbers, names) = table(&Source::parse(text), Some("species")).unwrap();
+    assert_eq!((numbers.values.as_slice(), names.join(" ")), ([1.0, 2.0, 3.0, 4.0].as_slice(), "w h".into()));
+    let read = labels(&Source::parse(&format!("{text}:species"))).unwrap();
+    assert_eq!(read, Labels::Words(vec!["oak".into(), "elm".into()]));
+    let message = table(&Source::parse(text), None).unwrap_err().to_string();
+    assert!(message.contains("column species") && message.contains("oak"), "{message}");
+    let message = labels(&Source::parse(&format!("{text}:kind"))).unwrap_err().to_string();
+    assert!(message.contains("no column kind") && message.contains("species"), "{message}");
+}
+
+#[test]
+fn gzip_and_headless_csv() {
+    let path = scratch("plain.csv.gz");
+    let mut gz = flate2::write::GzEncoder::new(File::create(&path).unwrap(), flate2::Compression::fast());
+    gz.write_all(b"1,2\n3,4\n").unwrap();
+    gz.finish().unwrap();
+    let (numbers, names) = table(&Source::parse(path.to_str().unwrap()), None).unwrap();
+    assert_eq!((numbers.rows, numbers.cols, names.len()), (2, 2, 0));
+}
+
+#[test]
+fn npz_asks_for_the_array_when_there_are_several() {
+    let path = scratch("two.npz");
+    let mut writer = npyz::npz::NpzWriter::create(&path).unwrap();
+    for name in ["x", "y"] {
+        let mut array =
+            writer.array(name, Default::default()).unwrap().default_dtype().shape(&[2]).begin_nd().unwrap();
+        array.extend([1.0f32, 2.0]).unwrap();
+        array.finish().unwrap();
+    }
+    drop(writer);
+    let text = path.to_str().unwrap();
+    let message = table(&Source::parse(text), None).unwrap_err().to_string();
+    assert!(message.contains("x, y") || message.contains("y, x"), "{message}");
+    assert_eq!(table(&Source::parse(&format!("{text}:y")), None).unwrap().0.values, [1.0, 2.0]);
+    let message = table(&Source::parse(&format!("{text}:z")), None).unwrap_err().to_string();
+    assert!(message.contains("no such array"), "{message}");
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let message = format!("{:#}", table(&Source::parse("nowhere.npy"), None).unwrap_err());
+    assert!(message.contains("nowhere.npy"), "{message}");
+    assert!(table(&Source::parse("x.parquet"), None).unwrap_err().to_string().contains(".npy"));
+    assert_eq!(Source::parse("C:\\x.npy").part, None);
+}
+
+#[test]
+fn a_list_of_words_needs_no_header() {
+    let path = scratch("words.csv");
+    let source = Source::parse(path.to_str().unwrap());
+    let words = |w: &[&str]| Labels::Words(w.iter().map(ToString::to_string).collect());
+    std::fs::write(&path, "oak\nelm\noak\n").unwrap();
+    assert_eq!(labels(&source).unwrap(), words(&["oak", "elm", "oak"]));
+    std::fs::write(&path, "species\noak\nelm\n").unwrap();
+    assert_eq!(labels(&source).unwrap(), words(&["oak", "elm"]));
+}

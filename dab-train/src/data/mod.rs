@@ -1,0 +1,347 @@
+//! Examples: where they come from and how they are cut into train, held-out, test and OOD.
+//!
+//! experiment file → `DataConfig` → [`load`] → `Task` → the engine, the baselines, the metrics.
+//!
+//! ```text
+//! train: learns    held_out: calibrates, chooses    test, ood: are only measured
+//! ```
+//!
+//! `test` never holds an OOD example, also in the generated demo, whose grid is cut at the edge of
+//! the training range: in-against-out metrics need clean sides.
+
+pub mod cifar10;
+pub mod clinc150;
+pub mod clusters;
+pub mod features;
+pub mod files;
+mod split;
+pub mod table;
+pub mod uci;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::{Deserialize, Serialize};
+
+pub use table::{ColumnStats, Scale, Table};
+
+/// Environment variable that names the folder with `data/` in it.
+pub const SHARED_VARIABLE: &str = "DAB_SHARED";
+/// How many items a warning lists before it says "and so on".
+const LISTED: usize = 8;
+
+/// What a model is to predict.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Targets {
+    /// Real numbers, one row per example.
+    Regression(Table),
+    /// Classes.
+    Classes {
+        /// One class number per example, below `count`.
+        labels: Vec<u32>,
+        /// Number of classes.
+        count: usize,
+    },
+}
+
+impl Targets {
+    /// Number of examples.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Regression(table) => table.rows,
+            Self::Classes { labels, .. } => labels.len(),
+        }
+    }
+
+    /// Whether there are no examples.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The targets of the examples `indices`.
+    #[must_use]
+    pub fn select(&self, indices: &[usize]) -> Self {
+        match self {
+            Self::Regression(table) => Self::Regression(table.select(indices)),
+            Self::Classes { labels, count } => {
+                Self::Classes { labels: indices.iter().map(|&i| labels[i]).collect(), count: *count }
+            }
+        }
+    }
+}
+
+/// Inputs and their targets.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Split {
+    /// One row per example.
+    pub inputs: Table,
+    /// One target per row.
+    pub targets: Targets,
+}
+
+impl Split {
+    /// The examples `indices`.
+    #[must_use]
+    pub fn select(&self, indices: &[usize]) -> Self {
+        Self { inputs: self.inputs.select(indices), targets: self.targets.select(indices) }
+    }
+}
+
+/// Everything one experiment needs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Task {
+    /// Short name for titles and file names.
+    pub name: String,
+    /// What the model learns from.
+    pub train: Split,
+    /// What calibrates it: same law as `train`, never learnt from.
+    pub held_out: Split,
+    /// What it is measured on.
+    pub test: Split,
+    /// Named inputs from elsewhere.
+    pub ood: Vec<(String, Table)>,
+}
+
+/// What a `Task` does not carry but an artifact or a report needs.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Description {
+    /// The scale already applied to the inputs, if any.
+    pub input_scale: Option<Scale>,
+    /// The scale already applied to regression targets, if any: invert it for errors in raw units.
+    pub target_scale: Option<Scale>,
+    /// One name per input column, or none.
+    pub input_names: Vec<String>,
+    /// One name per output: class names, or the target's; or none.
+    pub output_names: Vec<String>,
+}
+
+/// Which data an experiment uses: the `[data]` table of an experiment file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum DataConfig {
+    /// The paper's demo: y = x³ + noise on one or two intervals. Generated.
+    RegressionClusters(clusters::Config),
+    /// One UCI regression set against others.
+    Uci(uci::Config),
+    /// Sentence features of 150 intents against out-of-scope and far-away text.
+    Clinc150(clinc150::Config),
+    /// Image features of a CIFAR-10 network against other image sets.
+    Cifar10(cifar10::Config),
+    /// The user's own files.
+    Features(features::Config),
+}
+
+/// Loads, cuts and checks the data. The same `seed` gives the same cut.
+///
+/// # Errors
+/// Missing files (what, and where it was looked for), bad shapes, NaN, labels out of range.
+pub fn load(config: &DataConfig, seed: u64, shared: &Path) -> Result<Task> {
+    Ok(load_described(config, seed, shared)?.0)
+}
+
+/// [`load`], together with scales and names.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_described(config: &DataConfig, seed: u64, shared: &Path) -> Result<(Task, Description)> {
+    let (task, description) = match config {
+        DataConfig::RegressionClusters(config) => config.load(seed)?,
+        DataConfig::Uci(config) => config.load(seed, shared)?,
+        DataConfig::Clinc150(config) => config.load(shared)?,
+        DataConfig::Cifar10(config) => config.load(seed, shared)?,
+        DataConfig::Features(config) => config.load(seed)?,
+    };
+    task.check()?;
+    Ok((task, description))
+}
+
+/// The folder that holds `data/`: `DAB_SHARED`, else the nearest `../shared` seen from the current
+/// folder or one of its parents, else plain `../shared` (which the error then names).
+#[must_use]
+pub fn shared_root() -> PathBuf {
+    if let Some(root) = std::env::var_os(SHARED_VARIABLE) {
+        return root.into();
+    }
+    let here = std::env::current_dir().unwrap_or_default();
+    here.ancestors()
+        .skip(1)
+        .map(|parent| parent.join("shared"))
+        .find(|candidate| candidate.join("data").is_dir())
+        .unwrap_or_else(|| PathBuf::from("../shared"))
+}
+
+/// The path of a stored data file.
+///
+/// # Errors
+/// When it is not there: what is missing, where it was looked for, and how to say otherwise.
+fn stored(shared: &Path, relative: &str) -> Result<PathBuf> {
+    let path = shared.join("data").join(relative);
+    if !path.is_file() {
+        bail!(
+            "missing data file {relative}: looked for {}; set {SHARED_VARIABLE} to the folder that holds data/",
+            path.display()
+        );
+    }
+    Ok(path)
+}
+
+impl Task {
+    /// Refuses what no model can learn from.
+    ///
+    /// # Errors
+    /// Differing column or row counts, empty train or test, non-finite values, labels out of range,
+    /// fewer than two classes in training, a class that is tested but never trained.
+    pub fn check(&self) -> Result<()> {
+        let cols = self.train.inputs.cols;
+        for (what, split) in [("train", &self.train), ("held-out", &self.held_out), ("test", &self.test)] {
+            ensure!(split.inputs.cols == cols, "{what} has {} columns, train has {cols}", split.inputs.cols);
+            ensure!(
+                split.inputs.rows == split.targets.len(),
+                "{what} has {} inputs but {} targets",
+                split.inputs.rows,
+                split.targets.len()
+            );
+            ensure!(what == "held-out" || split.inputs.rows > 0, "{what} is empty");
+            split.inputs.check_finite(&format!("{what} inputs"))?;
+            if let Targets::Regression(targets) = &split.targets {
+                targets.check_finite(&format!("{what} targets"))?;
+            }
+        }
+        for (name, inputs) in &self.ood {
+            ensure!(inputs.cols == cols, "OOD set {name} has {} columns, train has {cols}", inputs.cols);
+            ensure!(inputs.rows > 0, "OOD set {name} is empty");
+            inputs.check_finite(&format!("OOD set {name}"))?;
+        }
+        self.check_classes()
+    }
+
+    fn check_classes(&self) -> Result<()> {
+        let Some(trained) = class_counts(&self.train.targets)? else { return Ok(()) };
+        let present = trained.iter().filter(|&&n| n > 0).count();
+        ensure!(present >= 2, "the training labels hold one class only: there is nothing to tell apart");
+        for (what, split) in [("held-out", &self.held_out), ("test", &self.test)] {
+            let counts = class_counts(&split.targets)?.context("train has classes, another split has not")?;
+            for (class, &n) in counts.iter().enumerate() {
+                ensure!(
+                    n == 0 || trained.get(class).is_some_and(|&t| t > 0),
+                    "class {class} occurs in {what} ({n} examples) but not in training"
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// What is allowed but worth a line to the user: classes without a training example, constant
+    /// input columns.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if let Ok(Some(counts)) = class_counts(&self.train.targets) {
+            let absent: Vec<usize> = (0..counts.len()).filter(|&c| counts[c] == 0).collect();
+            if !absent.is_empty() {
+                warnings.push(format!("no training example of class {}", listed(&absent)));
+            }
+        }
+        let stats = self.train.inputs.column_stats();
+        let constant: Vec<usize> = (0..stats.len()).filter(|&j| stats[j].is_constant()).collect();
+        if !constant.is_empty() {
+            warnings.push(format!("constant input column {} carries no information", listed(&constant)));
+        }
+        warnings
+    }
+}
+
+/// Examples per class; `None` for regression.
+fn class_counts(targets: &Targets) -> Result<Option<Vec<usize>>> {
+    let Targets::Classes { labels, count } = targets else { return Ok(None) };
+    let mut counts = vec![0usize; *count];
+    for (i, &label) in labels.iter().enumerate() {
+        match counts.get_mut(label as usize) {
+            Some(n) => *n += 1,
+            None => {
+                bail!("example {i} has label {label}, but there are {count} classes (0 to {})", count - 1)
+            }
+        }
+    }
+    Ok(Some(counts))
+}
+
+fn listed(items: &[usize]) -> String {
+    let shown: Vec<String> = items.iter().take(LISTED).map(ToString::to_string).collect();
+    let rest = items.len().saturating_sub(LISTED);
+    shown.join(", ") + &if rest > 0 { format!(" and {rest} more") } else { String::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn classes(labels: &[u32], count: usize) -> Split {
+        let rows: Vec<[f32; 2]> = (0..labels.len()).map(|i| [i as f32, 1.0]).collect();
+        Split {
+            inputs: Table::from_rows(&rows).unwrap(),
+            targets: Targets::Classes { labels: labels.to_vec(), count },
+        }
+    }
+
+    fn task(train: Split, test: Split) -> Task {
+        Task { name: "t".into(), held_out: test.clone(), train, test, ood: Vec::new() }
+    }
+
+    fn refusal(task: &Task) -> String {
+        task.check().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn one_class_and_untrained_classes_are_refused() {
+        assert!(refusal(&task(classes(&[1, 1], 2), classes(&[1], 2))).contains("one class only"));
+        assert!(refusal(&task(classes(&[0, 1], 3), classes(&[2], 3))).contains("class 2 occurs in held-out"));
+        assert!(refusal(&task(classes(&[0, 5], 3), classes(&[0], 3))).contains("label 5"));
+    }
+
+    #[test]
+    fn shapes_and_nan_are_refused() {
+        let good = task(classes(&[0, 1], 2), classes(&[1], 2));
+        good.check().unwrap();
+        let mut wide = good.clone();
+        wide.ood.push(("far".into(), Table::new(1, 3, vec![0.0; 3]).unwrap()));
+        assert!(refusal(&wide).contains("OOD set far has 3 columns"));
+        let mut nan = good.clone();
+        nan.train.inputs.values[0] = f32::NAN;
+        assert!(refusal(&nan).contains("train inputs: NaN"));
+        let mut short = good;
+        short.test.targets = Targets::Classes { labels: vec![], count: 2 };
+        assert!(refusal(&short).contains("1 inputs but 0 targets"));
+    }
+
+    #[test]
+    fn absent_classes_and_constant_columns_warn() {
+        let warnings = task(classes(&[0, 2], 4), classes(&[0], 4)).warnings();
+        assert_eq!(warnings.len(), 2);
+        assert!(warnings[0].contains("class 1, 3") && warnings[1].contains("column 1"), "{warnings:?}");
+    }
+
+    #[test]
+    fn configs_are_tagged_and_strict() {
+        let config: DataConfig = toml::from_str("kind = \"regression-clusters\"\nclusters = 2").unwrap();
+        assert!(matches!(config, DataConfig::RegressionClusters(_)));
+        let text = toml::to_string(&config).unwrap();
+        assert_eq!(toml::from_str::<DataConfig>(&text).unwrap(), config);
+        for bad in ["kind = \"uci\"\nfoo = 1", "kind = \"moon\"", "clusters = 1"] {
+            assert!(toml::from_str::<DataConfig>(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn missing_data_says_what_and_where() {
+        let config: DataConfig = toml::from_str("kind = \"clinc150\"").unwrap();
+        let message = load(&config, 0, Path::new("/nowhere")).unwrap_err().to_string();
+        assert!(
+            message.contains("clinc150_minilm_f16.npz") && message.contains("/nowhere/data"),
+            "{message}"
+        );
+        assert!(message.contains(SHARED_VARIABLE), "{message}");
+    }
+}

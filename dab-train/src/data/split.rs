@@ -1,0 +1,59 @@
+//! Cutting a set in two: a random fraction goes aside.
+//!
+//! `Random` + fraction → (kept, taken), both in file order so that a table reads sequentially.
+//! The classed cut takes the fraction of each class, and never the last example of one: a class
+//! that training lacks cannot be learnt.
+
+use crate::random::Random;
+
+/// Splits `0..n`; about `fraction · n` indices are taken.
+pub(super) fn fraction(n: usize, fraction: f64, random: &mut Random) -> (Vec<usize>, Vec<usize>) {
+    let taken = ((n as f64 * fraction).round() as usize).min(n);
+    let mut order = random.permutation(n);
+    let mut taken = order.split_off(n - taken);
+    order.sort_unstable();
+    taken.sort_unstable();
+    (order, taken)
+}
+
+/// Splits the examples so that each class gives about `share` of its own.
+pub(super) fn by_class(labels: &[u32], share: f64, random: &mut Random) -> (Vec<usize>, Vec<usize>) {
+    let classes = labels.iter().max().map_or(0, |&m| m as usize + 1);
+    let mut members = vec![Vec::new(); classes];
+    for (i, &label) in labels.iter().enumerate() {
+        members[label as usize].push(i);
+    }
+    let (mut kept, mut taken) = (Vec::new(), Vec::new());
+    for class in members.iter().filter(|class| !class.is_empty()) {
+        let count = ((class.len() as f64 * share).round() as usize).min(class.len() - 1);
+        for (rank, &i) in random.permutation(class.len()).iter().enumerate() {
+            if rank < count { taken.push(class[i]) } else { kept.push(class[i]) }
+        }
+    }
+    kept.sort_unstable();
+    taken.sort_unstable();
+    (kept, taken)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_split_is_a_partition() {
+        let (kept, taken) = fraction(768, 0.2, &mut Random::new(3, "split"));
+        assert_eq!((kept.len(), taken.len()), (614, 154));
+        let mut all = [kept, taken].concat();
+        all.sort_unstable();
+        assert_eq!(all, (0..768).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn every_class_stays_in_training() {
+        let labels: Vec<u32> = [vec![0; 50], vec![1; 50], vec![2]].concat();
+        let (kept, taken) = by_class(&labels, 0.1, &mut Random::new(0, "split"));
+        assert!(kept.contains(&100));
+        assert_eq!(taken.iter().filter(|&&i| labels[i] == 0).count(), 5);
+        assert_eq!(kept.len() + taken.len(), 101);
+    }
+}

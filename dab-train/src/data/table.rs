@@ -1,0 +1,229 @@
+//! Rows of numbers, and the affine scale that standardises their columns.
+//!
+//! files → `Table` → `Scale::fit` → `Scale::apply` → the engine.
+//!
+//! ```text
+//! z_ij = (x_ij − mean_j) / std_j,  std_j² = Σ_i (x_ij − mean_j)² / rows
+//! ```
+//!
+//! A constant column has standard deviation 0; its scale keeps 1 instead, so that the column
+//! becomes 0 and not NaN.
+
+use anyhow::{Result, bail, ensure};
+
+/// A column whose spread is below this fraction of its magnitude is constant: f32 cannot tell more.
+const CONSTANT_COLUMN: f64 = 1e-7;
+
+/// Rows of numbers, row-major.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Table {
+    /// Number of rows (examples).
+    pub rows: usize,
+    /// Number of columns (features).
+    pub cols: usize,
+    /// `rows × cols` values; row `i` starts at `i * cols`.
+    pub values: Vec<f32>,
+}
+
+/// What one column looks like.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ColumnStats {
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Population standard deviation.
+    pub std: f64,
+    /// Smallest value.
+    pub min: f32,
+    /// Largest value.
+    pub max: f32,
+}
+
+impl ColumnStats {
+    /// Whether the column carries no information.
+    #[must_use]
+    pub fn is_constant(&self) -> bool {
+        self.std <= CONSTANT_COLUMN * self.mean.abs()
+    }
+}
+
+impl Table {
+    /// A table of `rows × cols` from its values.
+    ///
+    /// # Errors
+    /// When the number of values is not `rows × cols`.
+    pub fn new(rows: usize, cols: usize, values: Vec<f32>) -> Result<Self> {
+        ensure!(
+            rows.checked_mul(cols) == Some(values.len()),
+            "{rows} rows × {cols} columns need as many values, found {}",
+            values.len()
+        );
+        Ok(Self { rows, cols, values })
+    }
+
+    /// A table from equally long rows.
+    ///
+    /// # Errors
+    /// When the rows differ in length.
+    pub fn from_rows<R: AsRef<[f32]>>(rows: &[R]) -> Result<Self> {
+        let cols = rows.first().map_or(0, |row| row.as_ref().len());
+        let mut values = Vec::with_capacity(rows.len() * cols);
+        for (i, row) in rows.iter().enumerate() {
+            let row = row.as_ref();
+            ensure!(row.len() == cols, "row {i} has {} values, row 0 has {cols}", row.len());
+            values.extend_from_slice(row);
+        }
+        Ok(Self { rows: rows.len(), cols, values })
+    }
+
+    /// A table of one column.
+    #[must_use]
+    pub fn column(values: Vec<f32>) -> Self {
+        Self { rows: values.len(), cols: 1, values }
+    }
+
+    /// Row `i`. Panics when there is no such row, as a slice does.
+    #[must_use]
+    pub fn row(&self, i: usize) -> &[f32] {
+        &self.values[i * self.cols..(i + 1) * self.cols]
+    }
+
+    /// All rows in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[f32]> {
+        (0..self.rows).map(|i| self.row(i))
+    }
+
+    /// The rows `indices`, in that order, repeated when an index is.
+    #[must_use]
+    pub fn select(&self, indices: &[usize]) -> Self {
+        let mut values = Vec::with_capacity(indices.len() * self.cols);
+        for &i in indices {
+            values.extend_from_slice(self.row(i));
+        }
+        Self { rows: indices.len(), cols: self.cols, values }
+    }
+
+    /// The columns `indices`, in that order.
+    #[must_use]
+    pub fn columns(&self, indices: &[usize]) -> Self {
+        let values = self.iter().flat_map(|row| indices.iter().map(|&j| row[j])).collect();
+        Self { rows: self.rows, cols: indices.len(), values }
+    }
+
+    /// Mean, spread and range of every column, summed in f64.
+    #[must_use]
+    pub fn column_stats(&self) -> Vec<ColumnStats> {
+        let n = self.rows.max(1) as f64;
+        let mut stats =
+            vec![ColumnStats { mean: 0.0, std: 0.0, min: f32::INFINITY, max: f32::NEG_INFINITY }; self.cols];
+        for row in self.iter() {
+            for (column, &x) in stats.iter_mut().zip(row) {
+                column.mean += f64::from(x) / n;
+                column.min = column.min.min(x);
+                column.max = column.max.max(x);
+            }
+        }
+        for row in self.iter() {
+            for (column, &x) in stats.iter_mut().zip(row) {
+                column.std += (f64::from(x) - column.mean).powi(2) / n;
+            }
+        }
+        for column in &mut stats {
+            column.std = column.std.sqrt();
+        }
+        stats
+    }
+
+    /// Refuses NaN and infinities; `what` names the table in the message.
+    ///
+    /// # Errors
+    /// At the first value that is not finite: its row and column, both counted from 0.
+    pub fn check_finite(&self, what: &str) -> Result<()> {
+        if let Some(at) = self.values.iter().position(|x| !x.is_finite()) {
+            let total = self.values.iter().filter(|x| !x.is_finite()).count();
+            bail!(
+                "{what}: {} in row {}, column {} ({total} such values in all); every value must be finite",
+                self.values[at],
+                at / self.cols,
+                at % self.cols
+            );
+        }
+        Ok(())
+    }
+}
+
+/// A column-wise affine map to mean 0 and standard deviation 1.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scale {
+    /// What is subtracted, per column.
+    pub mean: Vec<f32>,
+    /// What divides, per column; 1 for a constant column.
+    pub std: Vec<f32>,
+}
+
+impl Scale {
+    /// The scale that standardises `table`.
+    #[must_use]
+    pub fn fit(table: &Table) -> Self {
+        let stats = table.column_stats();
+        Self {
+            mean: stats.iter().map(|s| s.mean as f32).collect(),
+            std: stats.iter().map(|s| if s.is_constant() { 1.0 } else { s.std as f32 }).collect(),
+        }
+    }
+
+    /// `(x − mean) / std`. Panics when the column counts differ.
+    #[must_use]
+    pub fn apply(&self, table: &Table) -> Table {
+        self.map(table, |x, mean, std| (x - mean) / std)
+    }
+
+    /// `x · std + mean`, the inverse of [`Scale::apply`].
+    #[must_use]
+    pub fn invert(&self, table: &Table) -> Table {
+        self.map(table, |x, mean, std| x * std + mean)
+    }
+
+    fn map(&self, table: &Table, f: impl Fn(f32, f32, f32) -> f32) -> Table {
+        assert_eq!(table.cols, self.mean.len(), "a scale fits tables of its own column count");
+        let values = table
+            .iter()
+            .flat_map(|row| row.iter().zip(&self.mean).zip(&self.std).map(|((&x, &m), &s)| f(x, m, s)))
+            .collect();
+        Table { rows: table.rows, cols: table.cols, values }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scale_standardises_and_inverts() {
+        let table = Table::from_rows(&[[1.0, 5.0], [2.0, 5.0], [6.0, 5.0]]).unwrap();
+        let scale = Scale::fit(&table);
+        let scaled = scale.apply(&table);
+        let stats = scaled.column_stats();
+        assert!(stats[0].mean.abs() < 1e-6 && (stats[0].std - 1.0).abs() < 1e-6);
+        assert_eq!((stats[1].mean, stats[1].std), (0.0, 0.0), "a constant column becomes 0, not NaN");
+        for (a, b) in scale.invert(&scaled).values.iter().zip(&table.values) {
+            assert!((a - b).abs() < 1e-5);
+        }
+    }
+
+    #[test]
+    fn selections_keep_order() {
+        let table = Table::from_rows(&[[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]).unwrap();
+        assert_eq!(table.select(&[2, 0]).values, [4.0, 5.0, 0.0, 1.0]);
+        assert_eq!(table.columns(&[1]).values, [1.0, 3.0, 5.0]);
+    }
+
+    #[test]
+    fn bad_shapes_and_nan_say_where() {
+        assert!(Table::new(2, 2, vec![0.0; 3]).unwrap_err().to_string().contains("found 3"));
+        let ragged = Table::from_rows(&[vec![1.0], vec![1.0, 2.0]]).unwrap_err();
+        assert!(ragged.to_string().contains("row 1 has 2 values"));
+        let nan = Table::from_rows(&[[1.0, 2.0], [3.0, f32::NAN]]).unwrap();
+        let message = nan.check_finite("features").unwrap_err().to_string();
+        assert!(message.contains("row 1, column 1"), "{message}");
+    }
+}

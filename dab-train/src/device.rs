@@ -1,0 +1,178 @@
+//! Where tensors live: `--device auto|cpu|cuda[:N]|wgpu|ndarray`.
+//!
+//! `DeviceChoice` (parsed) → `open` → burn's `Device`. burn creates devices lazily and panics much later when
+//! there is no such hardware, so a choice is checked against the enumerated devices first.
+
+use std::{fmt, str::FromStr};
+
+use anyhow::{Result, bail};
+use burn::tensor::Device;
+
+/// A device as the user names it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DeviceChoice {
+    /// The first CUDA device if there is one, the CPU otherwise.
+    #[default]
+    Auto,
+    /// burn's `flex` on the CPU.
+    Cpu,
+    /// The CUDA device with this index (cargo feature `cuda`).
+    Cuda(usize),
+    /// The graphics device that wgpu prefers (cargo feature `wgpu`).
+    Wgpu,
+    /// The older CPU backend, which burn deprecates (cargo feature `ndarray`).
+    Ndarray,
+}
+
+impl FromStr for DeviceChoice {
+    type Err = anyhow::Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        Ok(match name {
+            "auto" => Self::Auto,
+            "cpu" => Self::Cpu,
+            "cuda" => Self::Cuda(0),
+            "wgpu" => Self::Wgpu,
+            "ndarray" => Self::Ndarray,
+            _ => match name.strip_prefix("cuda:").and_then(|index| index.parse().ok()) {
+                Some(index) => Self::Cuda(index),
+                None => bail!("no device is called `{name}`; available here: {}", available()),
+            },
+        })
+    }
+}
+
+impl fmt::Display for DeviceChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Cpu => f.write_str("cpu"),
+            Self::Cuda(index) => write!(f, "cuda:{index}"),
+            Self::Wgpu => f.write_str("wgpu"),
+            Self::Ndarray => f.write_str("ndarray"),
+        }
+    }
+}
+
+impl DeviceChoice {
+    /// The device, without gradient tracking.
+    ///
+    /// # Errors
+    /// When this build or this machine does not have it; the message lists what there is.
+    pub fn open(self) -> Result<Device> {
+        match self {
+            Self::Auto if cuda_count() > 0 => Self::Cuda(0).open(),
+            Self::Auto | Self::Cpu => Ok(Device::flex()),
+            Self::Cuda(index) if index < cuda_count() => Ok(cuda(index)),
+            Self::Wgpu if has_wgpu() => Ok(wgpu()),
+            Self::Cuda(_) if !cfg!(feature = "cuda") => {
+                missing(self, "this build lacks the cargo feature `cuda`")
+            }
+            Self::Wgpu if !cfg!(feature = "wgpu") => {
+                missing(self, "this build lacks the cargo feature `wgpu`")
+            }
+            Self::Cuda(_) | Self::Wgpu => missing(self, "this machine has none"),
+            Self::Ndarray if cfg!(feature = "ndarray") => Ok(ndarray()),
+            Self::Ndarray => missing(self, "this build lacks the cargo feature `ndarray`"),
+        }
+    }
+}
+
+fn missing(choice: DeviceChoice, why: &str) -> Result<Device> {
+    bail!("device `{choice}` is not there ({why}); available here: {}", available())
+}
+
+/// The names that [`DeviceChoice::open`] accepts on this machine.
+#[must_use]
+pub fn available() -> String {
+    let mut names = vec!["auto".to_owned(), "cpu".to_owned()];
+    names.extend((0..cuda_count()).map(|index| format!("cuda:{index}")));
+    if has_wgpu() {
+        names.push("wgpu".to_owned());
+    }
+    if cfg!(feature = "ndarray") {
+        names.push("ndarray".to_owned());
+    }
+    names.join(", ")
+}
+
+#[cfg(feature = "ndarray")]
+#[expect(deprecated, reason = "the older CPU backend stays selectable while burn ships it")]
+fn ndarray() -> Device {
+    Device::ndarray()
+}
+
+#[cfg(not(feature = "ndarray"))]
+fn ndarray() -> Device {
+    Device::flex()
+}
+
+#[cfg(feature = "cuda")]
+fn cuda_count() -> usize {
+    Device::enumerate(burn::tensor::DeviceType::Cuda).into_vec().len()
+}
+
+#[cfg(not(feature = "cuda"))]
+fn cuda_count() -> usize {
+    0
+}
+
+#[cfg(feature = "cuda")]
+fn cuda(index: usize) -> Device {
+    Device::cuda(index)
+}
+
+#[cfg(not(feature = "cuda"))]
+fn cuda(_index: usize) -> Device {
+    Device::flex()
+}
+
+#[cfg(feature = "wgpu")]
+fn has_wgpu() -> bool {
+    !Device::enumerate(burn::tensor::DeviceType::Wgpu).into_vec().is_empty()
+}
+
+#[cfg(not(feature = "wgpu"))]
+fn has_wgpu() -> bool {
+    false
+}
+
+#[cfg(feature = "wgpu")]
+fn wgpu() -> Device {
+    Device::wgpu(burn::tensor::DeviceKind::DefaultDevice)
+}
+
+#[cfg(not(feature = "wgpu"))]
+fn wgpu() -> Device {
+    Device::flex()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_parse_and_print_alike() {
+        for name in ["auto", "cpu", "cuda:3", "wgpu", "ndarray"] {
+            assert_eq!(name.parse::<DeviceChoice>().unwrap().to_string(), name);
+        }
+        assert_eq!("cuda".parse::<DeviceChoice>().unwrap(), DeviceChoice::Cuda(0));
+    }
+
+    #[test]
+    fn an_absent_device_is_one_line_that_says_what_is_there() {
+        for error in
+            ["tpu".parse::<DeviceChoice>().unwrap_err(), DeviceChoice::Cuda(4096).open().unwrap_err()]
+        {
+            let text = error.to_string();
+            assert!(text.contains("auto, cpu") && !text.contains('\n'), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_cpu_is_always_there() {
+        assert_eq!(DeviceChoice::Cpu.open().unwrap(), Device::flex());
+        assert!(DeviceChoice::Auto.open().is_ok());
+        assert_eq!(DeviceChoice::Ndarray.open().is_ok(), cfg!(feature = "ndarray"));
+    }
+}

@@ -1,0 +1,121 @@
+//! Answering only the certain part: risk against coverage.
+//!
+//! uncertainty + per-example loss → curve → area (AURC); quantiles → accuracy per band.
+//!
+//! ```text
+//! risk(i) = mean loss of the i most certain;  AURC = (1/n) Σ_i risk(i)
+//! ```
+//!
+//! Within a group of tied uncertainties the loss is spread evenly, which is its expectation over all
+//! orders: a constant score gets the plain error rate, whatever the file's order.
+
+use anyhow::{Result, ensure};
+use serde::Serialize;
+
+/// Selective-prediction quality of an uncertainty.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Selective {
+    /// Area under the risk–coverage curve; smaller is better.
+    pub aurc: f64,
+    /// AURC of a perfect ordering of the same losses: the floor.
+    pub aurc_best: f64,
+    /// Risk at full coverage: the error rate, or the mean loss.
+    pub risk: f64,
+}
+
+impl Selective {
+    /// Measures `uncertainty` (larger = less certain) against `losses` (0/1 errors, or any loss).
+    ///
+    /// # Errors
+    /// Lists that are empty, of different length, or not finite.
+    pub fn new(uncertainty: &[f32], losses: &[f32]) -> Result<Self> {
+        let area = |points: &[(f64, f64)]| points.iter().map(|p| p.1).sum::<f64>() / points.len() as f64;
+        let curve = risk_coverage(uncertainty, losses)?;
+        let best = risk_coverage(losses, losses)?;
+        Ok(Self { aurc: area(&curve), aurc_best: area(&best), risk: curve.last().map_or(0.0, |p| p.1) })
+    }
+}
+
+/// Losses (1 = wrong) for classification.
+#[must_use]
+pub fn errors(correct: &[bool]) -> Vec<f32> {
+    correct.iter().map(|&c| f32::from(u8::from(!c))).collect()
+}
+
+/// The curve as (coverage, risk), one point per example, most certain first.
+///
+/// # Errors
+/// Lists that are empty, of different length, or not finite.
+pub fn risk_coverage(uncertainty: &[f32], losses: &[f32]) -> Result<Vec<(f64, f64)>> {
+    let order = ascending(uncertainty, losses)?;
+    let n = order.len();
+    let mut curve = Vec::with_capacity(n);
+    let (mut start, mut before) = (0, 0.0);
+    while start < n {
+        let score = uncertainty[order[start]];
+        let end = start + order[start..].iter().take_while(|&&i| uncertainty[i] == score).count();
+        let loss: f64 = order[start..end].iter().map(|&i| f64::from(losses[i])).sum();
+        let each = loss / (end - start) as f64;
+        for i in start..end {
+            let seen = (i + 1) as f64;
+            curve.push((seen / n as f64, (before + each * (i + 1 - start) as f64) / seen));
+        }
+        before += loss;
+        start = end;
+    }
+    Ok(curve)
+}
+
+/// Mean of `values` in `bands` equal-count bands of rising uncertainty; ties stay in file order.
+///
+/// # Errors
+/// As [`risk_coverage`], or fewer examples than bands.
+pub fn per_quantile(uncertainty: &[f32], values: &[f32], bands: usize) -> Result<Vec<f64>> {
+    let order = ascending(uncertainty, values)?;
+    ensure!(bands > 0 && order.len() >= bands, "{} examples do not fill {bands} bands", order.len());
+    Ok((0..bands)
+        .map(|b| {
+            let band = &order[b * order.len() / bands..(b + 1) * order.len() / bands];
+            band.iter().map(|&i| f64::from(values[i])).sum::<f64>() / band.len() as f64
+        })
+        .collect())
+}
+
+fn ascending(uncertainty: &[f32], values: &[f32]) -> Result<Vec<usize>> {
+    ensure!(!uncertainty.is_empty(), "no examples: the metric is undefined");
+    ensure!(
+        uncertainty.len() == values.len(),
+        "{} uncertainties but {} losses",
+        uncertainty.len(),
+        values.len()
+    );
+    let bad = uncertainty.iter().chain(values).filter(|x| !x.is_finite()).count();
+    ensure!(bad == 0, "{bad} uncertainties or losses are not finite");
+    let mut order: Vec<usize> = (0..uncertainty.len()).collect();
+    // Stable, and −0 equal to +0, so that the loss of a tied group can be spread.
+    order.sort_by(|&a, &b| uncertainty[a].partial_cmp(&uncertainty[b]).unwrap_or(std::cmp::Ordering::Equal));
+    Ok(order)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn order_and_ties() {
+        let good = Selective::new(&[0.1, 0.2, 0.3, 0.4], &[0.0, 0.0, 0.0, 1.0]).unwrap();
+        assert_eq!((good.aurc, good.aurc_best, good.risk), (0.0625, 0.0625, 0.25));
+        let constant = Selective::new(&[1.0; 4], &[0.0, 1.0, 0.0, 0.0]).unwrap();
+        assert!((constant.aurc - 0.25).abs() < 1e-12);
+        assert_eq!(constant, Selective::new(&[1.0; 4], &[1.0, 0.0, 0.0, 0.0]).unwrap());
+    }
+
+    #[test]
+    fn bands_follow_uncertainty() {
+        let accuracy = per_quantile(&[4.0, 1.0, 3.0, 2.0], &[0.0, 1.0, 0.0, 1.0], 2).unwrap();
+        assert_eq!(accuracy, [1.0, 0.0]);
+        assert!(per_quantile(&[1.0], &[1.0], 2).is_err());
+        assert!(risk_coverage(&[f32::NAN], &[0.0]).is_err());
+        assert!(risk_coverage(&[1.0], &[]).is_err());
+    }
+}

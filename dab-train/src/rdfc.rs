@@ -1,0 +1,236 @@
+//! Rate-distortion finite-cardinality learning: one epoch of alternating minimisation (method.md E8–E13, paper §4).
+//!
+//! ```text
+//! 1  θ by gradient on  NLL + λ₂‖W‖² + αβ · mean_x u(x)         codebook fixed, π_x held constant     E8, E9
+//! 2  π_x(κ) ∝ π(κ) exp(−α D_κ(x))                              θ fixed from here on                  E5
+//! 3  m_κ by gradient on mean_x u(x), Σ_κ in closed form                                              E10, E11
+//! 4  π(κ) = mean_x π_x(κ)                                                                            E12
+//! ```
+//!
+//! θ is fixed in 2–4, so each example is encoded once and the encodings serve all three. Steps 2–4 live in
+//! [`codes`]; what is surprising there is how codes are kept alive.
+
+pub mod codes;
+
+use burn::tensor::{DType, Device, Tensor, TensorData};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    bottleneck::{
+        codebook::{Codebook, Codes, INITIAL_MEAN_STD, uncertainty},
+        divergence, indices,
+    },
+    config::{Calibrated, Experiment, Start},
+    network::{Network, Output, Wanted},
+    optimiser::{Optimiser, Rule},
+    random::Random,
+};
+
+/// Code means, in numbers (codes × dim), from which on training expands diagonal distances into matrix products.
+const EXPAND_NUMBERS: usize = 512;
+
+/// Training examples on the device, already standardised.
+#[derive(Clone, Debug)]
+pub struct Examples {
+    /// `[examples, inputs]`.
+    pub inputs: Tensor<2>,
+    /// One target per example.
+    pub wanted: Wanted,
+    /// Each example's class, when there are classes.
+    pub labels: Option<Vec<u32>>,
+    /// Factor L `[inputs, inputs]` of the noise added in step 1, L Lᵀ its covariance.
+    pub noise: Option<Tensor<2>>,
+}
+
+impl Examples {
+    /// How many.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.inputs.dims()[0]
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Inputs and targets of the examples `rows`.
+    #[must_use]
+    pub fn select(&self, rows: &[usize]) -> (Tensor<2>, Wanted) {
+        let rows = indices(rows.iter().copied(), &self.inputs.device());
+        let wanted = match &self.wanted {
+            Wanted::Values(values) => Wanted::Values(values.clone().select(0, rows.clone())),
+            Wanted::Classes(one_hot) => Wanted::Classes(one_hot.clone().select(0, rows.clone())),
+        };
+        (self.inputs.clone().select(0, rows), wanted)
+    }
+}
+
+impl Wanted {
+    /// The same targets, in the context of tracked tensors.
+    pub(crate) fn tracked(self) -> Self {
+        match self {
+            Self::Values(values) => Self::Values(values.autodiff()),
+            Self::Classes(rows) => Self::Classes(rows.autodiff()),
+        }
+    }
+}
+
+/// What one epoch did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Epoch {
+    /// Counted from 1.
+    pub number: usize,
+    /// Mean negative log-likelihood in step 1, nats.
+    pub nll: f64,
+    /// Mean u(x) in step 1 (of correctly classified examples under E9), nats.
+    pub distortion: f64,
+    /// Mean hinge of misclassified examples (E9), nats.
+    pub hinge: f64,
+    /// mean_x KL(π_x ‖ π) after step 2, nats.
+    pub rate: f64,
+    /// π(κ) after step 4.
+    pub usage: Vec<f32>,
+    /// Codes that started again in this epoch.
+    pub reseeded: usize,
+    /// Learning rate of the last mini-batch.
+    pub learning_rate: f64,
+}
+
+/// The model in training.
+#[derive(Clone, Debug)]
+pub struct Rdfc {
+    /// θ.
+    pub network: Network,
+    /// m, Σ, π.
+    pub codebook: Codebook,
+    /// θ's optimiser.
+    pub network_optimiser: Optimiser,
+    /// The code means' optimiser.
+    pub means_optimiser: Optimiser,
+    /// Whether the codebook has been updated: until then π_x is uniform.
+    pub started: bool,
+    /// Epochs done.
+    pub epoch: usize,
+    seed: u64,
+    device: Device,
+}
+
+impl Rdfc {
+    /// A random start.
+    #[must_use]
+    pub fn new(experiment: &Experiment, inputs: usize, output: Output, seed: u64, device: &Device) -> Self {
+        let (bottleneck, optimiser) = (&experiment.bottleneck, &experiment.optimiser);
+        let mut random = Random::new(seed, "code means");
+        let mean = || (random.normal() * INITIAL_MEAN_STD) as f32;
+        let means = std::iter::repeat_with(mean).take(bottleneck.codes * bottleneck.dim).collect();
+        Self {
+            network: Network::random(experiment, inputs, output, seed, device),
+            codebook: Codebook::new(means, bottleneck.dim, bottleneck.covariance),
+            network_optimiser: Optimiser::new(optimiser.rule, optimiser.weight_decay, optimiser.clip),
+            means_optimiser: Optimiser::new(Rule::Adam, 0.0, None),
+            started: false,
+            epoch: 0,
+            seed,
+            device: device.clone(),
+        }
+    }
+
+    /// Steps 1–4 on all `examples`.
+    pub fn epoch(&mut self, experiment: &Experiment, examples: &Examples) -> Epoch {
+        let mut report = self.network_step(experiment, examples);
+        self.codebook_step(experiment, examples, &mut report);
+        self.epoch += 1;
+        report.number = self.epoch;
+        report.usage.clone_from(&self.codebook.priors);
+        report
+    }
+
+    /// The codebook as tensors for training.
+    fn tensors(&self) -> Codes {
+        let expand = self.codebook.means.len() >= EXPAND_NUMBERS;
+        Codes { expand, ..self.codebook.tensors(&self.device, DType::F32) }
+    }
+
+    /// α of this epoch's assignments: rises to its value while the codes settle.
+    fn alpha(&self, experiment: &Experiment) -> f64 {
+        let config = &experiment.codebook;
+        let since = self.epoch.saturating_sub(config.warmup) as f64;
+        let done = if config.anneal == 0 { 1.0 } else { (since / config.anneal as f64).min(1.0) };
+        experiment.objective.alpha * (config.anneal_from + (1.0 - config.anneal_from) * done)
+    }
+
+    /// Weight of the distortion: αβ, or 0 while the network warms up for a data-driven start of the codes.
+    fn distortion_weight(&self, experiment: &Experiment) -> f64 {
+        let waiting = experiment.codebook.start != Start::Normal && !self.started;
+        if waiting { 0.0 } else { experiment.objective.alpha * experiment.objective.beta }
+    }
+
+    /// Examples in the order of this epoch, in mini-batches.
+    fn batches(&self, experiment: &Experiment, count: usize) -> Vec<Vec<usize>> {
+        let size = if experiment.training.batch == 0 { count } else { experiment.training.batch };
+        let order = Random::new(self.seed, &format!("order {}", self.epoch)).permutation(count);
+        order.chunks(size.max(1)).map(<[usize]>::to_vec).collect()
+    }
+
+    /// Step 1: θ by gradient on E8 (or E9), all mini-batches, codebook fixed.
+    fn network_step(&mut self, experiment: &Experiment, examples: &Examples) -> Epoch {
+        let batches = self.batches(experiment, examples.len());
+        let codes = self.tensors().tracked();
+        let (alpha, weight) = (self.alpha(experiment), self.distortion_weight(experiment));
+        let mut random = Random::new(self.seed, &format!("noise {}", self.epoch));
+        let mut normals = |shape: [usize; 2]| {
+            let values = (0..shape[0] * shape[1]).map(|_| random.normal() as f32).collect();
+            Tensor::<2>::from_data(TensorData::new::<f32, _>(values, shape), &self.device).autodiff()
+        };
+        let mut sums = Tensor::<1>::zeros([3], &self.device);
+        let mut report = Epoch::default();
+        for (step, rows) in batches.iter().enumerate() {
+            let (x, wanted) = examples.select(rows);
+            let (mut x, wanted) = (x.autodiff(), wanted.tracked());
+            let [batch, inputs] = x.dims();
+            if let Some(factor) = &examples.noise {
+                x = x + normals([batch, inputs]).matmul(factor.clone().autodiff().transpose());
+            }
+            let encoding = self.network.encode(x);
+            let z = encoding.sample(normals([batch, self.network.dim])); // [batch, d]
+            let outputs = self.network.decoder.forward(z); // [batch, outputs]                    E7
+            let distances = divergence::kl(&encoding, &codes); // [batch, codes]                  E4
+            let assignment = if self.started {
+                codes.assign(&distances, alpha) // [batch, codes]                                 E5, no gradient
+            } else {
+                distances.clone().detach().full_like(1.0 / self.codebook.len() as f64)
+            };
+            let u = uncertainty(assignment, distances); // [batch, 1]                             E6
+            let nll = self.network.nll(outputs.clone(), &wanted).mean();
+            let (distortion, hinge) = match (experiment.objective.calibrated, wanted) {
+                (Some(calibrated), Wanted::Classes(one_hot)) if self.started => {
+                    split_distortion(u, Network::correct(outputs, one_hot), calibrated)
+                }
+                _ => (u.clone().mean(), u.zeros_like().mean()),
+            };
+            let hinge_weight = experiment.objective.calibrated.map_or(0.0, |calibrated| calibrated.weight);
+            let parts = Tensor::cat(vec![nll.clone(), distortion.clone(), hinge.clone()], 0);
+            let loss = nll + distortion.mul_scalar(weight) + hinge.mul_scalar(hinge_weight); // E8, E9
+            let mut gradients = loss.backward();
+            let done = self.epoch as f64 + step as f64 / batches.len() as f64;
+            let optimiser = &experiment.optimiser;
+            report.learning_rate = optimiser.learning_rate
+                * optimiser.schedule.factor_at(done, experiment.training.epochs as f64);
+            self.network_optimiser.step(self.network.parameters_mut(), &mut gradients, report.learning_rate);
+            sums = sums + parts.without_autodiff().mul_scalar(rows.len() as f64 / examples.len() as f64);
+        }
+        let means: Vec<f64> = sums.into_data().iter::<f64>().collect();
+        (report.nll, report.distortion, report.hinge) = (means[0], means[1], means[2]);
+        report
+    }
+}
+
+/// E9: the mean of u over correctly classified examples, and of max(0, U_lb − u) over the others.
+fn split_distortion(u: Tensor<2>, correct: Tensor<2>, calibrated: Calibrated) -> (Tensor<1>, Tensor<1>) {
+    let wrong = correct.clone().neg().add_scalar(1.0);
+    let mean = |values: Tensor<2>, of: Tensor<2>| (values * of.clone()).sum() / of.sum().clamp_min(1.0);
+    let short = u.clone().neg().add_scalar(calibrated.least).clamp_min(0.0);
+    (mean(u, correct), mean(short, wrong))
+}

@@ -1,0 +1,248 @@
+//! The epochs of one run: data in, trained model out, with progress, early stopping and exact resume.
+//!
+//! `Task` + `Experiment` → [`train`] → `Run`. Every random number comes from a stream named by seed and epoch, so a run
+//! that was killed and resumed from its checkpoint gives the same bits as one that was not.
+
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, ensure};
+use burn::tensor::{Device, Tensor, TensorData};
+use nalgebra::DMatrix;
+
+use crate::{
+    bottleneck::{
+        codebook::{Codebook, uncertainty},
+        divergence,
+    },
+    checkpoint::{self, Best, Progress},
+    config::{Experiment, Standardise, Start},
+    data::{Scale, Split, Table, Targets},
+    network::{Network, Output, Wanted},
+    random::Random,
+    rdfc::{Epoch, Examples, Rdfc},
+    trained::Trained,
+};
+
+/// Added to the diagonal of the input noise's covariance, relative to its mean variance: collinear inputs factorise.
+const NOISE_RIDGE: f64 = 1e-6;
+
+/// Told what happens, once an epoch.
+pub trait Observer {
+    /// An epoch of `total` ended, `elapsed` after this process began the run.
+    fn epoch(&mut self, epoch: &Epoch, total: usize, elapsed: Duration);
+}
+
+/// Says nothing.
+impl Observer for () {
+    fn epoch(&mut self, _: &Epoch, _: usize, _: Duration) {}
+}
+
+/// Where and how to run.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    /// Seed of weights, order and noise.
+    pub seed: u64,
+    /// Where tensors live, without gradient tracking.
+    pub device: Device,
+    /// Where checkpoints are written, if the experiment asks for any.
+    pub checkpoint: Option<PathBuf>,
+    /// Whether to go on from the checkpoint, if there is one.
+    pub resume: bool,
+}
+
+/// What a run gave.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The model.
+    pub trained: Trained,
+    /// One entry an epoch.
+    pub history: Vec<Epoch>,
+    /// The epoch whose model was kept: the last, or the best under early stopping.
+    pub kept_epoch: usize,
+}
+
+/// What inputs are scaled by before the first layer.
+pub(crate) fn input_scale(how: Standardise, inputs: &Table) -> Scale {
+    let columns = Scale::fit(inputs);
+    match how {
+        Standardise::Columns => columns,
+        Standardise::None => Scale { mean: vec![0.0; inputs.cols], std: vec![1.0; inputs.cols] },
+        Standardise::Shared => {
+            let variance = columns.std.iter().map(|s| s * s).sum::<f32>() / inputs.cols as f32;
+            Scale { mean: columns.mean, std: vec![variance.sqrt(); inputs.cols] }
+        }
+    }
+}
+
+fn tensor(table: &Table, device: &Device) -> Tensor<2> {
+    Tensor::from_data(TensorData::new(table.values.clone(), [table.rows, table.cols]), device)
+}
+
+/// A split on the device: inputs and targets standardised.
+pub(crate) fn examples(split: &Split, inputs: &Scale, targets: Option<&Scale>, device: &Device) -> Examples {
+    let (wanted, labels) = match &split.targets {
+        Targets::Regression(values) => {
+            let values = targets.map_or_else(|| values.clone(), |scale| scale.apply(values));
+            (Wanted::Values(tensor(&values, device)), None)
+        }
+        Targets::Classes { labels, count } => {
+            let mut rows = vec![0.0; labels.len() * count];
+            labels.iter().enumerate().for_each(|(i, &label)| rows[i * count + label as usize] = 1.0);
+            let one_hot = Table { rows: labels.len(), cols: *count, values: rows };
+            (Wanted::Classes(tensor(&one_hot, device)), Some(labels.clone()))
+        }
+    };
+    Examples { inputs: tensor(&inputs.apply(&split.inputs), device), wanted, labels, noise: None }
+}
+
+/// Factor of `scale²` times the covariance that inputs have within their class (in all, without classes).
+fn noise_factor(inputs: &Table, labels: Option<&[u32]>, scale: f64, device: &Device) -> Result<Tensor<2>> {
+    let cols = inputs.cols;
+    let class = |row: usize| labels.map_or(0, |labels| labels[row] as usize);
+    let classes = labels.map_or(1, |labels| labels.iter().max().map_or(1, |&c| c as usize + 1));
+    let mut means = vec![vec![0.0_f64; cols + 1]; classes];
+    for (row, values) in inputs.iter().enumerate() {
+        let mean = &mut means[class(row)];
+        mean[cols] += 1.0;
+        values.iter().enumerate().for_each(|(j, &v)| mean[j] += f64::from(v));
+    }
+    let centred = DMatrix::from_fn(inputs.rows, cols, |row, j| {
+        let mean = &means[class(row)];
+        f64::from(inputs.row(row)[j]) - mean[j] / mean[cols]
+    });
+    let mut cov = centred.tr_mul(&centred) / inputs.rows as f64;
+    let ridge = NOISE_RIDGE * cov.trace() / cols as f64;
+    (0..cols).for_each(|i| cov[(i, i)] += ridge);
+    let factor =
+        cov.cholesky().context("the inputs have no variance: noise in their shape is impossible")?.l()
+            * scale;
+    let values: Vec<f32> = factor.transpose().iter().map(|&v| v as f32).collect();
+    Ok(Tensor::from_data(TensorData::new(values, [cols, cols]), device))
+}
+
+/// Trains a model.
+///
+/// # Errors
+/// When data and experiment do not fit together, or a checkpoint cannot be read or written.
+pub fn train(
+    experiment: &Experiment,
+    train: &Split,
+    setting: &Setting,
+    observer: &mut dyn Observer,
+) -> Result<Run> {
+    experiment.check()?;
+    let (output, target_scale) = match &train.targets {
+        Targets::Regression(values) => {
+            (Output::Regression(values.cols, experiment.objective.variance), Some(Scale::fit(values)))
+        }
+        Targets::Classes { count, .. } => (Output::Classes(*count), None),
+    };
+    if experiment.codebook.start == Start::Classes {
+        let Output::Classes(count) = output else {
+            anyhow::bail!("codebook.start = \"classes\" needs classes")
+        };
+        ensure!(
+            experiment.bottleneck.codes % count == 0 || experiment.bottleneck.codes == count,
+            "codebook.start = \"classes\" needs {count} codes, not {}",
+            experiment.bottleneck.codes
+        );
+    }
+    let (learn, watch) = set_aside(experiment, train, setting.seed);
+    let scale = input_scale(experiment.backbone.standardise, &learn.inputs);
+    let on_device = |split: &Split| examples(split, &scale, target_scale.as_ref(), &setting.device);
+    let mut learn_examples = on_device(&learn);
+    if experiment.training.input_noise > 0.0 {
+        let labels = learn_examples.labels.as_deref();
+        let inputs = scale.apply(&learn.inputs);
+        let factor = noise_factor(&inputs, labels, experiment.training.input_noise, &setting.device)?;
+        learn_examples.noise = Some(factor);
+    }
+    let watched = watch.as_ref().map(on_device);
+
+    let model = Rdfc::new(experiment, train.inputs.cols, output, setting.seed, &setting.device);
+    let mut progress = Progress { model, history: Vec::new(), best: None };
+    let path = setting.checkpoint.as_deref().filter(|_| experiment.training.checkpoint_every > 0);
+    if let Some(path) = path.filter(|path| setting.resume && path.exists()) {
+        checkpoint::read(path, experiment, setting, &mut progress)?;
+    }
+    let begun = Instant::now();
+    let total = experiment.training.epochs;
+    while progress.model.epoch < total && !patience_is_over(experiment, &progress) {
+        let epoch = progress.model.epoch(experiment, &learn_examples);
+        ensure!(
+            epoch.nll.is_finite() && epoch.distortion.is_finite(),
+            "epoch {}: the loss is not finite; a smaller learning rate or `clip` helps",
+            epoch.number
+        );
+        observer.epoch(&epoch, total, begun.elapsed());
+        progress.history.push(epoch);
+        if let Some(watched) = &watched {
+            keep_best(experiment, watched, &mut progress);
+        }
+        let every = experiment.training.checkpoint_every;
+        if let Some(path) = path.filter(|_| progress.model.epoch % every == 0) {
+            checkpoint::write(path, experiment, setting, &progress)?;
+        }
+    }
+    let Progress { model, history, best } = progress;
+    let (network, codebook, kept_epoch) = match best {
+        Some(best) => (best.network, best.codebook, best.epoch),
+        None => (model.network, model.codebook, model.epoch),
+    };
+    let trained = Trained::new(&network, &codebook, experiment.objective.alpha, scale, target_scale);
+    Ok(Run { trained, history, kept_epoch })
+}
+
+/// The examples to learn from, and those that early stopping watches.
+fn set_aside(experiment: &Experiment, train: &Split, seed: u64) -> (Split, Option<Split>) {
+    let Some(stopping) = experiment.training.early_stopping else { return (train.clone(), None) };
+    let rows = train.inputs.rows;
+    let order = Random::new(seed, "early stopping").permutation(rows);
+    let aside = ((rows as f64 * stopping.share).round() as usize).clamp(1, rows.saturating_sub(1).max(1));
+    (train.select(&order[aside..]), Some(train.select(&order[..aside])))
+}
+
+fn patience_is_over(experiment: &Experiment, progress: &Progress) -> bool {
+    match (experiment.training.early_stopping, &progress.best) {
+        (Some(stopping), Some(best)) => progress.model.epoch >= best.epoch + stopping.patience,
+        _ => false,
+    }
+}
+
+/// Keeps the model with the smallest E8 on the examples set aside, from the codes' start on.
+fn keep_best(experiment: &Experiment, watched: &Examples, progress: &mut Progress) {
+    if !progress.model.started {
+        return;
+    }
+    let loss = objective(experiment, &progress.model.network, &progress.model.codebook, watched);
+    if progress.best.as_ref().is_none_or(|best| loss < best.loss) {
+        progress.best = Some(Best {
+            loss,
+            epoch: progress.model.epoch,
+            network: progress.model.network.clone(),
+            codebook: progress.model.codebook.clone(),
+        });
+    }
+}
+
+/// E8 without its weight decay, at z = μ.
+fn objective(experiment: &Experiment, network: &Network, codebook: &Codebook, examples: &Examples) -> f64 {
+    let network = network.frozen();
+    let rows: Vec<usize> = (0..examples.len()).collect();
+    let size = if experiment.training.batch == 0 { rows.len() } else { experiment.training.batch };
+    let codes = codebook.tensors(&examples.inputs.device(), examples.inputs.dtype());
+    let weight = experiment.objective.alpha * experiment.objective.beta;
+    let mut sum = 0.0;
+    for rows in rows.chunks(size.max(1)) {
+        let (x, wanted) = examples.select(rows);
+        let encoding = network.encode(x);
+        let distances = divergence::kl(&encoding, &codes);
+        let u = uncertainty(codes.assign(&distances, experiment.objective.alpha), distances);
+        let nll = network.nll(network.decoder.forward(encoding.mean), &wanted);
+        sum += (nll + u.mul_scalar(weight)).sum().into_scalar::<f64>();
+    }
+    sum / examples.len().max(1) as f64
+}

@@ -1,0 +1,254 @@
+//! Training end to end on small data: it learns, repeats, resumes to the bit, and keeps its codes.
+
+use std::path::{Path, PathBuf};
+
+use burn::tensor::Device;
+use dab_train::{
+    config::{EarlyStopping, Experiment},
+    data::{Split, Table, Targets},
+    random::Random,
+    rdfc::Epoch,
+    trainer::{self, Observer, Run, Setting},
+};
+
+/// Two well separated classes (or the same points with a number to predict).
+fn points(count: usize, classes: bool) -> Split {
+    let mut random = Random::new(3, "points");
+    let (mut rows, mut labels) = (Vec::new(), Vec::new());
+    for i in 0..count {
+        let label = (i % 2) as u32;
+        let centre = if label == 0 { -2.0 } else { 2.0 };
+        rows.push([centre + 0.3 * random.normal() as f32, random.normal() as f32]);
+        labels.push(label);
+    }
+    let targets = if classes {
+        Targets::Classes { labels, count: 2 }
+    } else {
+        Targets::Regression(Table::column(rows.iter().map(|row| 10.0 * row[0] + row[1] + 100.0).collect()))
+    };
+    Split { inputs: Table::from_rows(&rows).unwrap(), targets }
+}
+
+/// A small experiment; `extra` lines come after it.
+fn experiment(covariance: &str, extra: &str) -> Experiment {
+    let text = format!(
+        r#"
+        name = "small"
+        data = {{ kind = "regression-clusters" }}
+        backbone = {{ layers = [{{ units = 16, activation = "elu" }}] }}
+        bottleneck = {{ dim = 3, codes = 2, covariance = "{covariance}" }}
+        objective = {{ alpha = 1.0, beta = 0.01 }}
+        optimiser = {{ rule = "adam", learning_rate = 0.01 }}
+        {extra}
+        "#
+    );
+    Experiment::parse(&text).unwrap()
+}
+
+fn setting(checkpoint: Option<PathBuf>, resume: bool) -> Setting {
+    Setting { seed: 4, device: Device::flex(), checkpoint, resume }
+}
+
+fn train(experiment: &Experiment, split: &Split) -> Run {
+    trainer::train(experiment, split, &setting(None, false), &mut ()).unwrap()
+}
+
+fn accuracy(run: &Run, split: &Split) -> f64 {
+    let Targets::Classes { labels, .. } = &split.targets else { panic!("classes") };
+    let scores = run.trained.score(&split.inputs, &Device::flex()).unwrap();
+    let right = labels.iter().enumerate().filter(|&(row, &label)| {
+        let logits = scores.outputs.row(row);
+        (logits[1] > logits[0]) == (label == 1)
+    });
+    right.count() as f64 / labels.len() as f64
+}
+
+#[test]
+fn every_covariance_and_mode_learns_and_scores_far_inputs_higher() {
+    let split = points(64, true);
+    for covariance in ["diagonal", "spectral", "cholesky"] {
+        for codebook in [
+            "codebook = { mean_learning_rate = 0.0, warmup = 5 }",
+            "codebook = { mean_learning_rate = 0.01, warmup = 5 }",
+            "codebook = { mode = \"reference\", pseudo_count = 5.0, momentum = 0.5, start = \"normal\" }",
+        ] {
+            let extra = format!("{codebook}\ntraining = {{ epochs = 60, batch = 16 }}");
+            let run = train(&experiment(covariance, &extra), &split);
+            assert_eq!(accuracy(&run, &split), 1.0, "{covariance} {codebook}");
+            let far = Table::from_rows(&[[40.0, 40.0], [-60.0, 30.0], [3e37, -3e37]]).unwrap();
+            let near = run.trained.score(&split.inputs, &Device::flex()).unwrap().uncertainty;
+            let far = run.trained.score(&far, &Device::flex()).unwrap().uncertainty;
+            let typical = dab_train::evaluate::median(&near);
+            assert!(
+                far.iter().all(|&u| u.is_finite() && u > 2.0 * typical),
+                "{covariance} {codebook}: {far:?} {typical}"
+            );
+        }
+    }
+}
+
+#[test]
+fn regression_learns_in_the_targets_own_unit() {
+    let split = points(64, false);
+    let Targets::Regression(targets) = &split.targets else { panic!("regression") };
+    for variance in ["unit", "homoscedastic", "learned"] {
+        let mut experiment = experiment("cholesky", "training = { epochs = 300 }");
+        experiment.objective.variance =
+            serde_json::from_value(serde_json::Value::String(variance.into())).unwrap();
+        experiment.objective.beta = 1e-4;
+        let run = train(&experiment, &split);
+        let scores = run.trained.score(&split.inputs, &Device::flex()).unwrap();
+        let square: f32 = (0..64).map(|row| (scores.outputs.row(row)[0] - targets.row(row)[0]).powi(2)).sum();
+        let rmse = (square / 64.0).sqrt();
+        // The targets' standard deviation is about 20.
+        assert!(rmse < 2.0, "{variance}: {rmse}");
+        let noise = run.trained.noise(&scores).values[0];
+        assert!(variance == "unit" || (noise > 0.0 && noise < 5.0), "{variance}: {noise}");
+    }
+}
+
+#[test]
+fn a_code_for_each_cluster_and_no_dead_code() {
+    let split = points(64, false);
+    for seed in 0..5 {
+        let experiment = experiment("cholesky", "codebook = { warmup = 20 }\ntraining = { epochs = 100 }");
+        let setting = Setting { seed, ..setting(None, false) };
+        let run = trainer::train(&experiment, &split, &setting, &mut ()).unwrap();
+        let scores = run.trained.score(&split.inputs, &Device::flex()).unwrap();
+        assert!(run.trained.codebook.priors.iter().all(|&p| p > 0.3), "{:?}", run.trained.codebook.priors);
+        let code = |row: usize| scores.assignment.row(row)[1] > 0.5;
+        assert!((0..64).all(|row| code(row) == code(row % 2)) && code(0) != code(1), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_useless_code_starts_again() {
+    // All points in one cluster, two codes from the published start: the loser must come back.
+    let split = points(64, true);
+    let extra =
+        "codebook = { start = \"normal\", mean_learning_rate = 0.0, reseed_below = 0.2, reseed_until = 1.0 }
+        training = { epochs = 40 }";
+    let run = train(&experiment("diagonal", extra), &split);
+    assert!(run.history.iter().all(|epoch| epoch.usage.iter().all(|p| p.is_finite() && *p > 0.0)));
+    assert!(run.trained.codebook.priors.iter().all(|&p| p > 0.05), "{:?}", run.trained.codebook.priors);
+}
+
+#[test]
+fn the_calibrated_variant_pushes_errors_away() {
+    // Ten flipped labels cannot be learned by so small a step count: they stay misclassified.
+    let mut split = points(64, true);
+    if let Targets::Classes { labels, .. } = &mut split.targets {
+        labels.iter_mut().take(10).for_each(|label| *label = 1 - *label);
+    }
+    let extra = "codebook = { warmup = 5, mean_learning_rate = 0.0 }\ntraining = { epochs = 30 }";
+    let mut calibrated = experiment("diagonal", extra);
+    let plain = train(&calibrated, &split);
+    calibrated.objective.calibrated = Some(dab_train::config::Calibrated { least: 50.0, weight: 1.0 });
+    let run = train(&calibrated, &split);
+    assert!(run.history.last().unwrap().hinge > 0.0 || run.history.iter().any(|epoch| epoch.hinge > 0.0));
+    assert!(plain.history.iter().all(|epoch| epoch.hinge == 0.0));
+}
+
+/// Stops a run after some epochs, as a kill would.
+struct Killer(usize);
+
+impl Observer for Killer {
+    fn epoch(&mut self, epoch: &Epoch, _: usize, _: std::time::Duration) {
+        assert!(epoch.number <= self.0, "killed");
+    }
+}
+
+fn checkpoint(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    folder.join("checkpoint.safetensors")
+}
+
+#[test]
+fn a_killed_run_resumes_to_the_same_bits() {
+    let split = points(50, true);
+    for (index, kind) in ["diagonal", "spectral", "cholesky"].into_iter().enumerate() {
+        let extra = "codebook = { warmup = 3, mean_learning_rate = 0.01 }
+            training = { epochs = 12, batch = 16, input_noise = 0.1, checkpoint_every = 1 }";
+        let mut experiment = experiment(kind, extra);
+        if index == 1 {
+            experiment.training.early_stopping = Some(EarlyStopping { patience: 20, share: 0.2 });
+        }
+        let whole = train(&experiment, &split);
+        assert_eq!(whole.trained, train(&experiment, &split).trained, "the same seed gives the same model");
+        for kill_after in [1, 3, 8] {
+            let path = checkpoint(&format!("resume-{kind}-{kill_after}"));
+            let killed = std::panic::catch_unwind(|| {
+                let setting = setting(Some(path.clone()), false);
+                trainer::train(&experiment, &split, &setting, &mut Killer(kill_after))
+            });
+            assert!(killed.is_err());
+            let run =
+                trainer::train(&experiment, &split, &setting(Some(path), true), &mut Killer(usize::MAX))
+                    .unwrap();
+            assert_eq!(run.trained, whole.trained, "{kind} killed after {kill_after}");
+            assert_eq!(run.history.len(), 12);
+        }
+    }
+}
+
+#[test]
+fn a_checkpoint_of_another_run_is_refused() {
+    let split = points(50, true);
+    let path = checkpoint("refused");
+    let extra = "training = { epochs = 4, checkpoint_every = 1 }";
+    let mut experiment = experiment("diagonal", extra);
+    trainer::train(&experiment, &split, &setting(Some(path.clone()), false), &mut ()).unwrap();
+    let resume = setting(Some(path.clone()), true);
+    let other = Setting { seed: 5, ..resume.clone() };
+    let error = trainer::train(&experiment, &split, &other, &mut ()).unwrap_err();
+    assert!(format!("{error:#}").contains("seed 4"), "{error:#}");
+    experiment.objective.beta = 0.5;
+    let error = trainer::train(&experiment, &split, &resume, &mut ()).unwrap_err();
+    assert!(format!("{error:#}").contains("another version"), "{error:#}");
+    std::fs::write(&path, b"not a checkpoint").unwrap();
+    assert!(trainer::train(&experiment, &split, &resume, &mut ()).is_err());
+}
+
+#[test]
+fn early_stopping_keeps_the_best_epoch() {
+    let split = points(40, true);
+    let mut experiment = experiment("diagonal", "training = { epochs = 400 }");
+    experiment.optimiser.learning_rate = 0.05;
+    experiment.training.early_stopping = Some(EarlyStopping { patience: 5, share: 0.25 });
+    let run = train(&experiment, &split);
+    assert!(run.history.len() < 400, "stopped after {}", run.history.len());
+    assert_eq!(run.kept_epoch + 5, run.history.len());
+}
+
+#[test]
+fn bad_experiments_are_refused() {
+    for bad in [
+        "training = { epochs = 0 }",
+        "training = { epochs = 5, epocs = 6 }",
+        "codebook = { momentum = 1.5 }\ntraining = { epochs = 9 }",
+    ] {
+        let text = format!(
+            "name = \"x\"\ndata = {{ kind = \"regression-clusters\" }}\nbottleneck = {{ dim = 1, codes = 1 }}
+            objective = {{ alpha = 1.0, beta = 1.0 }}\noptimiser = {{ rule = \"sgd\", learning_rate = 1.0 }}\n{bad}"
+        );
+        assert!(Experiment::parse(&text).is_err(), "{bad}");
+    }
+    let mut classes = experiment("diagonal", "training = { epochs = 5 }");
+    classes.codebook.start = dab_train::config::Start::Classes;
+    assert!(trainer::train(&classes, &points(8, false), &setting(None, false), &mut ()).is_err());
+}
+
+#[test]
+fn every_experiment_file_parses() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments");
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let experiment = Experiment::read(&path).unwrap();
+        assert_eq!(Some(experiment.name.as_str()), path.file_stem().and_then(|stem| stem.to_str()));
+        assert_eq!(Experiment::parse(&experiment.resolved().unwrap()).unwrap(), experiment);
+        count += 1;
+    }
+    assert!(count >= 6);
+}
