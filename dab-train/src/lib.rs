@@ -20,6 +20,7 @@ pub mod data;
 pub mod device;
 pub mod dispatch;
 pub mod evaluate;
+pub mod export;
 pub mod io;
 pub mod metrics;
 pub mod network;

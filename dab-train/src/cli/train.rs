@@ -16,6 +16,8 @@ use crate::{
     data::{self, Table, Targets, Task},
     device::DeviceChoice,
     evaluate::{Evaluation, TaskScores, evaluate, score_task, truth_coverage},
+    export::{self, Parity},
+    io::whole::WholeFile,
     metrics::{ScoreReport, Summary, classification},
     trained::Scores,
     trainer::{self, Run, Setting},
@@ -69,6 +71,10 @@ pub struct Seeded {
     pub evaluation: Evaluation,
     /// The baselines' measures on the same data.
     pub baselines: Vec<ScoreReport>,
+    /// `model.dab`.
+    pub artifact: Vec<u8>,
+    /// How its scores agree with the trainer's, over held-out, test and OOD inputs.
+    pub parity: Parity,
 }
 
 impl Args {
@@ -141,8 +147,24 @@ impl Args {
             interval.truth = Some(truth_coverage(&task, &scores, interval.scale, truth));
         }
         let baselines = if self.no_baselines { Vec::new() } else { measured(&task)? };
-        Ok(Seeded { seed, task, run, scores, evaluation, baselines })
+        let info =
+            vec![("experiment".to_owned(), experiment.name.clone()), ("seed".to_owned(), seed.to_string())];
+        let artifact = export::artifact(&run.trained, &task.held_out.inputs, info)?;
+        let parity = parity(&artifact, &task, &scores)?;
+        Ok(Seeded { seed, task, run, scores, evaluation, baselines, artifact, parity })
     }
+}
+
+/// Compares the trainer's scores of every input with the artifact's.
+fn parity(artifact: &[u8], task: &Task, scores: &TaskScores) -> Result<Parity> {
+    let own = [(&task.held_out.inputs, &scores.held_out), (&task.test.inputs, &scores.test)];
+    let ood = task.ood.iter().zip(&scores.ood).map(|((_, inputs), (_, scores))| (inputs, scores));
+    let (mut trainer, mut device) = (Vec::new(), Vec::new());
+    for (inputs, scores) in own.into_iter().chain(ood) {
+        trainer.extend_from_slice(&scores.uncertainty);
+        device.extend(export::scores(artifact, inputs)?);
+    }
+    export::verify(&trainer, &device)
 }
 
 /// The simple baselines on the task's own inputs.
@@ -249,9 +271,13 @@ fn write(experiment: &Experiment, seeded: &Seeded, folder: &Path) -> Result<()> 
         "kept_epoch": seeded.run.kept_epoch,
         "dab": seeded.evaluation,
         "baselines": seeded.baselines,
+        "parity": seeded.parity,
         "history": seeded.run.history,
     });
     write_json(&folder.join("metrics.json"), &metrics)?;
+    let model = folder.join("model.dab");
+    WholeFile::write(&model, &seeded.artifact)
+        .with_context(|| format!("cannot write {}", model.display()))?;
     write_scores(seeded, &folder.join("scores.csv"))
 }
 
