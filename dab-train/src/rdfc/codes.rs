@@ -127,7 +127,7 @@ impl Rdfc {
             Mode::Exact => self.exact_sums(&encodings, alpha, config.pseudo_count),
             Mode::Reference => self.moving_averages(&encodings, alpha, config.pseudo_count, config.momentum),
         };
-        self.codebook.set_covs(&sums.covs, &sums.weights);
+        self.codebook.set_covs(&sums.covs, &sums.weights, config.shrinkage());
         self.codebook.set_priors(&sums.priors, config.prior_floor);
         self.started = true;
         let total: f64 = sums.priors.iter().sum();
@@ -298,7 +298,7 @@ impl Rdfc {
                 .for_each(|(c, &i)| *c = i.into());
             *count = 1.0;
         }
-        self.codebook.set_covs(&covs, &counts);
+        self.codebook.set_covs(&covs, &counts, experiment.codebook.shrinkage());
         self.codebook.set_priors(&counts, experiment.codebook.prior_floor);
         self.started = true;
     }
