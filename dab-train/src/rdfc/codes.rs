@@ -265,7 +265,7 @@ impl Rdfc {
             .flat_map(|(encoding, _)| encoding.mean.into_data().iter::<f32>().collect::<Vec<_>>())
             .collect();
         let member: Vec<usize> = match (experiment.codebook.start, &encodings.examples.labels) {
-            (Start::Classes, Some(labels)) => labels.iter().map(|&label| label as usize % codes).collect(),
+            (Start::Classes, Some(labels)) => labels.iter().map(|&label| label as usize).collect(),
             _ => kmeans::clusters(&means, self.codebook.dim, codes, &mut Random::new(self.seed, "clusters")),
         };
         let dim = self.codebook.dim;
