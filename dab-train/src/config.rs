@@ -13,7 +13,7 @@ use crate::{
         Activation,
         mlp::{Initialiser, LayerConfig},
     },
-    bottleneck::encoder::Covariance,
+    bottleneck::{codebook::Shrinkage, encoder::Covariance},
     data::DataConfig,
     optimiser::Rule,
 };
@@ -171,6 +171,10 @@ pub struct CodebookConfig {
     pub momentum: f64,
     /// c of E11; 5 in the published code.
     pub pseudo_count: f64,
+    /// How far each covariance is drawn towards the codes' common one, 0 to 1 (Shrinkage).
+    pub pooled: f64,
+    /// Added to each variance, relative to the code's mean variance.
+    pub ridge: f64,
     /// The least prior, as a share of an equal one.
     pub prior_floor: f64,
     /// Learning rate of the code means' Adam; 0 puts each mean at its examples' weighted mean (E10's minimum).
@@ -195,6 +199,8 @@ impl Default for CodebookConfig {
             mode: Mode::Exact,
             momentum: 0.99,
             pseudo_count: 0.0,
+            pooled: 0.0,
+            ridge: 1e-5,
             prior_floor: 1e-3,
             mean_learning_rate: 1e-2,
             start: Start::Kmeans,
@@ -204,6 +210,14 @@ impl Default for CodebookConfig {
             reseed_below: 0.02,
             reseed_until: 0.5,
         }
+    }
+}
+
+impl CodebookConfig {
+    /// How covariances are drawn together.
+    #[must_use]
+    pub fn shrinkage(&self) -> Shrinkage {
+        Shrinkage { pooled: self.pooled, ridge: self.ridge }
     }
 }
 
@@ -342,6 +356,8 @@ impl Experiment {
         ensure!((0.0..1.0).contains(&codebook.momentum), "codebook.momentum lies in [0, 1)");
         ensure!((0.0..=1.0).contains(&codebook.prior_floor), "codebook.prior_floor lies in [0, 1]");
         ensure!((0.0..=1.0).contains(&codebook.reseed_below), "codebook.reseed_below lies in [0, 1]");
+        ensure!((0.0..=1.0).contains(&codebook.pooled), "codebook.pooled lies in [0, 1]");
+        ensure!(codebook.ridge >= 0.0, "codebook.ridge must not be negative");
         ensure!(codebook.pseudo_count >= 0.0, "codebook.pseudo_count must not be negative");
         ensure!(self.optimiser.learning_rate > 0.0, "optimiser.learning_rate must be positive");
         ensure!(self.training.epochs > codebook.warmup, "training.epochs must exceed codebook.warmup");

@@ -145,7 +145,7 @@ pub fn train(
             anyhow::bail!("codebook.start = \"classes\" needs classes")
         };
         ensure!(
-            experiment.bottleneck.codes % count == 0 || experiment.bottleneck.codes == count,
+            experiment.bottleneck.codes == count,
             "codebook.start = \"classes\" needs {count} codes, not {}",
             experiment.bottleneck.codes
         );
@@ -183,7 +183,7 @@ pub fn train(
             keep_best(experiment, watched, &mut progress);
         }
         let every = experiment.training.checkpoint_every;
-        if let Some(path) = path.filter(|_| progress.model.epoch % every == 0) {
+        if let Some(path) = path.filter(|_| progress.model.epoch.is_multiple_of(every)) {
             checkpoint::write(path, experiment, setting, &progress)?;
         }
     }

@@ -20,11 +20,18 @@ use super::{
 
 /// Code means start as N(0, 0.1²).
 pub const INITIAL_MEAN_STD: f64 = 0.1;
-/// Added to each code variance, relative to the covariance's mean variance: a code that holds one example
-/// keeps a volume, and a device can still factorise it in f32.
-pub const RELATIVE_RIDGE: f64 = 1e-5;
-/// The least such addition, on the scale of the smallest encoder variance (1e-5 squared).
+/// The least ridge, on the scale of the smallest encoder variance (1e-5 squared).
 pub const LEAST_RIDGE: f64 = 1e-10;
+
+/// How E11's covariances are drawn together, as in regularised discriminant analysis.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shrinkage {
+    /// ρ: Σ_κ ← (1 − ρ) Σ_κ + ρ Σ_κ' π(κ') Σ_κ'. Codes with few examples borrow from all.
+    pub pooled: f64,
+    /// Added to each variance, relative to the covariance's mean variance: a code that holds one example keeps a
+    /// volume, and a device can still factorise it in f32. Large values make codes rounder.
+    pub ridge: f64,
+}
 
 /// The codebook's state.
 #[derive(Clone, Debug, PartialEq)]
@@ -177,19 +184,25 @@ impl Codebook {
         self.priors = raised.iter().map(|w| (w / total) as f32).collect();
     }
 
-    /// Sets covariances from `sums` (`codes × entries`) divided by `weights`, with the ridge.
-    pub fn set_covs(&mut self, sums: &[f64], weights: &[f64]) {
+    /// Sets covariances from `sums` (`codes × entries`) divided by `weights`, drawn together by `shrinkage`.
+    pub fn set_covs(&mut self, sums: &[f64], weights: &[f64], shrinkage: Shrinkage) {
         let (dim, entries) = (self.dim, self.kind.entries(self.dim));
+        let diagonal = |entry: usize| entries == dim || entry / dim == entry % dim;
+        let total: f64 = weights.iter().sum();
+        let pooled: Vec<f64> =
+            (0..entries).map(|entry| sums.iter().skip(entry).step_by(entries).sum::<f64>() / total).collect();
         for (code, &weight) in weights.iter().enumerate() {
-            let cov = &mut self.covs[code * entries..(code + 1) * entries];
             let sums = &sums[code * entries..(code + 1) * entries];
-            let diagonal = |entry: usize| entries == dim || entry / dim == entry % dim;
-            let trace: f64 = (0..entries).filter(|&e| diagonal(e)).map(|e| sums[e] / weight).sum();
-            let ridge = LEAST_RIDGE + RELATIVE_RIDGE * trace / dim as f64;
+            let mixed: Vec<f64> = (sums.iter().zip(&pooled))
+                .map(|(sum, pooled)| (1.0 - shrinkage.pooled) * sum / weight + shrinkage.pooled * pooled)
+                .collect();
+            let trace: f64 = (0..entries).filter(|&entry| diagonal(entry)).map(|entry| mixed[entry]).sum();
+            let ridge = LEAST_RIDGE + shrinkage.ridge * trace / dim as f64;
+            let cov = &mut self.covs[code * entries..(code + 1) * entries];
             for (entry, value) in cov.iter_mut().enumerate() {
                 let mirror = if entries == dim { entry } else { entry % dim * dim + entry / dim };
-                let sum = 0.5 * (sums[entry] + sums[mirror]); // symmetric to the last bit
-                *value = (sum / weight + if diagonal(entry) { ridge } else { 0.0 }) as f32;
+                let middle = 0.5 * (mixed[entry] + mixed[mirror]); // symmetric to the last bit
+                *value = (middle + if diagonal(entry) { ridge } else { 0.0 }) as f32;
             }
         }
     }

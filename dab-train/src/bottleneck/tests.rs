@@ -3,7 +3,7 @@
 use burn::tensor::{DType, Device, Tensor};
 
 use super::{
-    codebook::{Codebook, Codes, Precision, moments, uncertainty},
+    codebook::{Codebook, Codes, Precision, Shrinkage, moments, uncertainty},
     constant, divergence,
     encoder::{Covariance, Encoding},
     spectral,
@@ -137,11 +137,10 @@ fn codebook_updates_match_the_golden_vectors() {
         let weights = assignment.clone().add_scalar(count);
         let (weights, sums) = moments(&encoding, weights, means.clone(), Covariance::Spectral);
         let mut book = Codebook::new(vec![0.0; 8], 4, Covariance::Spectral);
-        book.set_covs(&values(sums), &values(weights));
+        book.set_covs(&values(sums), &values(weights), Shrinkage { pooled: 0.0, ridge: 0.0 });
         let covs: Vec<f64> = book.covs.iter().map(|&v| f64::from(v)).collect();
-        // The ridge (1e-5 of the mean variance) is part of the update here and not of the golden one.
         let error = difference(&covs, &golden.numbers(name));
-        assert!(error < 2.0 * super::codebook::RELATIVE_RIDGE, "{name}: {error:e}");
+        assert!(error < 1e-6, "{name}: {error:e}");
     }
     let mut book = Codebook::new(vec![0.0; 8], 4, Covariance::Spectral);
     book.set_priors(&values(assignment.sum_dim(0)), 0.0);
@@ -263,6 +262,19 @@ fn stored_codes_agree_with_golden_precisions() {
         assert!(difference(&precision, &expected.0[code * 64..(code + 1) * 64]) < STORED_AS_F32);
         assert!((log_det - expected.1[code]).abs() < STORED_AS_F32);
     }
+}
+
+#[test]
+fn shrinkage_pools_and_rounds() {
+    let mut book = Codebook::new(vec![0.0; 4], 2, Covariance::Cholesky);
+    // Two codes with weights 1 and 3: Σ = [4 1; 1 2] and [0 0; 0 8]; pooled [1 ¼; ¼ 6½].
+    let sums = [4.0, 1.0, 1.0, 2.0, 0.0, 0.0, 0.0, 24.0];
+    book.set_covs(&sums, &[1.0, 3.0], Shrinkage { pooled: 1.0, ridge: 0.0 });
+    assert_eq!(book.covs[..4], book.covs[4..]);
+    assert!((book.covs[0] - 1.0).abs() < 1e-6 && (book.covs[3] - 6.5).abs() < 1e-6, "{:?}", book.covs);
+    book.set_covs(&sums, &[1.0, 3.0], Shrinkage { pooled: 0.0, ridge: 0.5 });
+    assert!((book.covs[0] - 5.5).abs() < 1e-6 && (book.covs[1] - 1.0).abs() < 1e-6, "{:?}", book.covs);
+    assert!(book.precision(1).1.is_finite(), "a flat code has a volume");
 }
 
 #[test]

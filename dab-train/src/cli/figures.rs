@@ -34,10 +34,8 @@ pub fn figures(data: &DataConfig, seeded: &Seeded) -> Result<Vec<Named>> {
     let mut add = |file, caption: &str, svg: String| {
         list.push(Named { file, figure: Figure { caption: caption.to_owned(), svg } });
     };
-    if seeded.task.train.inputs.cols == 1 && seeded.scores.test.outputs.cols >= 1 {
-        if let Targets::Regression(_) = seeded.task.train.targets {
-            add("regression", "Prediction, band, training points, truth.", curve(data, seeded)?);
-        }
+    if matches!(seeded.task.train.targets, Targets::Regression(_)) && seeded.task.train.inputs.cols == 1 {
+        add("regression", "Prediction, band, training points, truth.", curve(data, seeded)?);
     }
     let (test, ood) = (&seeded.scores.test, &seeded.scores.ood);
     if !ood.is_empty() {

@@ -127,7 +127,7 @@ impl Rdfc {
             Mode::Exact => self.exact_sums(&encodings, alpha, config.pseudo_count),
             Mode::Reference => self.moving_averages(&encodings, alpha, config.pseudo_count, config.momentum),
         };
-        self.codebook.set_covs(&sums.covs, &sums.weights);
+        self.codebook.set_covs(&sums.covs, &sums.weights, config.shrinkage());
         self.codebook.set_priors(&sums.priors, config.prior_floor);
         self.started = true;
         let total: f64 = sums.priors.iter().sum();
@@ -265,7 +265,7 @@ impl Rdfc {
             .flat_map(|(encoding, _)| encoding.mean.into_data().iter::<f32>().collect::<Vec<_>>())
             .collect();
         let member: Vec<usize> = match (experiment.codebook.start, &encodings.examples.labels) {
-            (Start::Classes, Some(labels)) => labels.iter().map(|&label| label as usize % codes).collect(),
+            (Start::Classes, Some(labels)) => labels.iter().map(|&label| label as usize).collect(),
             _ => kmeans::clusters(&means, self.codebook.dim, codes, &mut Random::new(self.seed, "clusters")),
         };
         let dim = self.codebook.dim;
@@ -298,7 +298,7 @@ impl Rdfc {
                 .for_each(|(c, &i)| *c = i.into());
             *count = 1.0;
         }
-        self.codebook.set_covs(&covs, &counts);
+        self.codebook.set_covs(&covs, &counts, experiment.codebook.shrinkage());
         self.codebook.set_priors(&counts, experiment.codebook.prior_floor);
         self.started = true;
     }
