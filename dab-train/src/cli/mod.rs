@@ -3,6 +3,7 @@
 pub mod figures;
 pub mod page;
 pub mod progress;
+pub mod rivals;
 pub mod train;
 
 use clap::{Parser, Subcommand};
