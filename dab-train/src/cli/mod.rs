@@ -11,6 +11,7 @@ mod inspect;
 mod pack;
 mod page;
 mod progress;
+mod rivals;
 mod score;
 mod self_test;
 mod text;

@@ -9,16 +9,20 @@ use anyhow::{Context, Result, ensure};
 use burn::tensor::Device;
 use serde_json::json;
 
-use super::{figures::figures, page::page, progress::Progress};
+use super::{
+    figures::figures,
+    page::page,
+    progress::Progress,
+    rivals::{Rivals, rivals},
+};
 use crate::{
-    baselines,
     config::Experiment,
     data::{self, Table, Targets, Task},
     device::DeviceChoice,
     evaluate::{Evaluation, TaskScores, evaluate, score_task, truth_coverage},
     export::{self, Parity},
     io::whole::WholeFile,
-    metrics::{ScoreReport, Summary, classification},
+    metrics::{Summary, classification},
     trained::Scores,
     trainer::{self, Run, Setting},
 };
@@ -69,8 +73,8 @@ pub struct Seeded {
     pub scores: TaskScores,
     /// Its measures.
     pub evaluation: Evaluation,
-    /// The baselines' measures on the same data.
-    pub baselines: Vec<ScoreReport>,
+    /// The rivals' measures on the same data.
+    pub rivals: Rivals,
     /// `model.dab`.
     pub artifact: Vec<u8>,
     /// How its scores agree with the trainer's, over held-out, test and OOD inputs.
@@ -112,7 +116,7 @@ impl Args {
             fs::write(&path, &named.figure.svg)
                 .with_context(|| format!("cannot write {}", path.display()))?;
         }
-        let baselines: Vec<_> = all.iter().map(|seeded| seeded.baselines.clone()).collect();
+        let baselines: Vec<_> = all.iter().map(|seeded| seeded.rivals.scores.clone()).collect();
         let html = page(&experiment, &all, &baselines, &summary, drawn)?;
         fs::write(out.join("report.html"), html)
             .with_context(|| format!("cannot write into {}", out.display()))?;
@@ -146,12 +150,12 @@ impl Args {
             let truth = |x: &[f32]| data::clusters::truth(x[0]);
             interval.truth = Some(truth_coverage(&task, &scores, interval.scale, truth));
         }
-        let baselines = if self.no_baselines { Vec::new() } else { measured(&task)? };
+        let rivals = if self.no_baselines { Rivals::default() } else { rivals(experiment, &task, &setting)? };
         let info =
             vec![("experiment".to_owned(), experiment.name.clone()), ("seed".to_owned(), seed.to_string())];
         let artifact = export::artifact(&run.trained, &task.held_out.inputs, info)?;
         let parity = parity(&artifact, &task, &scores)?;
-        Ok(Seeded { seed, task, run, scores, evaluation, baselines, artifact, parity })
+        Ok(Seeded { seed, task, run, scores, evaluation, rivals, artifact, parity })
     }
 }
 
@@ -165,16 +169,6 @@ fn parity(artifact: &[u8], task: &Task, scores: &TaskScores) -> Result<Parity> {
         device.extend(export::scores(artifact, inputs)?);
     }
     export::verify(&trainer, &device)
-}
-
-/// The simple baselines on the task's own inputs.
-fn measured(task: &Task) -> Result<Vec<ScoreReport>> {
-    let found = baselines::on_features(task)?;
-    let correct = match (&found.test_logits, &task.test.targets) {
-        (Some(logits), Targets::Classes { labels, .. }) => Some(classification::correct(logits, labels)),
-        _ => None,
-    };
-    found.scored.iter().map(|scored| scored.report(correct.as_deref())).collect()
 }
 
 /// The experiment file with `--set` changes applied.
@@ -240,6 +234,13 @@ fn named(evaluation: &Evaluation) -> Vec<(String, f64)> {
 }
 
 fn summarise(all: &[Seeded]) -> Vec<(String, Summary)> {
+    let mut list = own_summary(all);
+    let plain: Vec<f64> = all.iter().filter_map(|seeded| seeded.rivals.plain_rmse).collect();
+    list.extend(Summary::of(&plain).map(|summary| ("RMSE of plain networks".to_owned(), summary)));
+    list
+}
+
+fn own_summary(all: &[Seeded]) -> Vec<(String, Summary)> {
     let Some(first) = all.first() else { return Vec::new() };
     let names = named(&first.evaluation).into_iter().map(|(name, _)| name);
     names
@@ -270,7 +271,7 @@ fn write(experiment: &Experiment, seeded: &Seeded, folder: &Path) -> Result<()> 
         "seed": seeded.seed,
         "kept_epoch": seeded.run.kept_epoch,
         "dab": seeded.evaluation,
-        "baselines": seeded.baselines,
+        "rivals": seeded.rivals,
         "parity": seeded.parity,
         "history": seeded.run.history,
     });
