@@ -46,8 +46,6 @@ pub const DAB_ERR_SELF_TEST: i32 = -20;
 pub const DAB_ERR_SELF_TEST_DIGEST: i32 = -21;
 /// The file cannot be read.
 pub const DAB_ERR_FILE: i32 = -30;
-/// No memory.
-pub const DAB_ERR_MEMORY: i32 = -31;
 /// The bytes do not begin like an artifact.
 pub const DAB_ERR_NOT_AN_ARTIFACT: i32 = -100;
 /// The artifact ends too early.
@@ -121,7 +119,6 @@ pub const ALL: &[(Status, &CStr)] = &[
     (DAB_ERR_SELF_TEST, c"self-test failed: a known answer differs"),
     (DAB_ERR_SELF_TEST_DIGEST, c"self-test failed: bits of distances or outputs differ"),
     (DAB_ERR_FILE, c"the file cannot be read"),
-    (DAB_ERR_MEMORY, c"no memory"),
     (DAB_ERR_NOT_AN_ARTIFACT, c"these bytes are not a dab artifact"),
     (DAB_ERR_TRUNCATED, c"the artifact is truncated"),
     (DAB_ERR_TRAILING_BYTES, c"bytes follow after the artifact"),
