@@ -232,6 +232,22 @@ fn a_moved_tree_works_with_pkg_config_and_cmake() {
     }
 }
 
+#[test]
+fn python_gives_batches_and_bonuses() {
+    let test = "python_gives_batches_and_bonuses";
+    if !Command::new("python3").args(["-c", "import numpy"]).output().is_ok_and(|o| o.status.success()) {
+        println!("\nSKIPPED {test}: python3 with NumPy is not installed");
+        return;
+    }
+    let folder = sources("python");
+    std::fs::write(folder.join("model.dab"), &dab_tests::specs::real()[0].1.to_bytes().unwrap()).unwrap();
+    run(Command::new("python3")
+        .args(["-B", "batches.py", "model.dab"])
+        .current_dir(&folder)
+        .env("DAB_LIBRARY", installed().join("lib/libdab.so"))
+        .env("PYTHONPATH", repository().join("examples/python-ctypes")));
+}
+
 /// The static library is built with a panic handler that cannot be linked, and refused by the install script
 /// if it is still needed. Level 3 is the one that all other tests use.
 #[test]

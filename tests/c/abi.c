@@ -118,7 +118,7 @@ typedef struct later {
 
 static void refusals(const model_case *m) {
     static uint64_t storage[DAB_MODEL_BYTES / 8 + 1], scratch[4096];
-    static float input[64], nan[64];
+    static float input[64], nan[64], room[99];
     dab_model *model = NULL, *other = NULL;
     dab_assessment a = sized();
     dab_shape shape;
@@ -176,7 +176,7 @@ static void refusals(const model_case *m) {
     GIVES(dab_assess_batch(model, input, 1, m->inputs, scratch, bytes - 4, &a), DAB_ERR_SCRATCH);
     GIVES(dab_assess_batch(model, input, SIZE_MAX / 4, m->inputs, scratch, bytes, &a), DAB_ERR_TOO_LARGE);
     GIVES(dab_assess_batch(model, NULL, 1, m->inputs, scratch, bytes, &a), DAB_ERR_NULL);
-    GIVES(dab_predict(model, input, m->inputs, &nats, 99, scratch, bytes, &a), DAB_ERR_OUTPUT_LENGTH);
+    GIVES(dab_predict(model, input, m->inputs, room, 99, scratch, bytes, &a), DAB_ERR_OUTPUT_LENGTH);
     GIVES(dab_predict(model, input, m->inputs, NULL, m->outputs, scratch, bytes, &a), DAB_ERR_NULL);
     GIVES(dab_predict(model, input, m->inputs, input, m->outputs, scratch, bytes, &a), DAB_ERR_OVERLAP);
     GIVES(dab_explain(model, input, m->inputs, nan, nan + 16, m->codes + 1, nan + 32, m->dim, scratch, bytes, &a),
