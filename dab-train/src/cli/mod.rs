@@ -5,6 +5,7 @@
 //! head`) is no error.
 
 mod explain;
+mod export;
 mod input;
 mod inspect;
 mod pack;
@@ -40,6 +41,7 @@ enum Command {
     Inspect(inspect::Args),
     SelfTest(self_test::Args),
     Explain(explain::Args),
+    Export(export::Args),
 }
 
 /// Runs a command line, its first word being the program's name.
@@ -54,6 +56,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Inspect(args) => inspect::run(&args),
         Command::SelfTest(args) => self_test::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Export(args) => export::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
