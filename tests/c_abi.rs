@@ -248,6 +248,23 @@ fn python_gives_batches_and_bonuses() {
         .env("PYTHONPATH", repository().join("examples/python-ctypes")));
 }
 
+#[test]
+fn the_monitored_controller_survives_and_the_unwatched_one_does_not() {
+    let folder = folder("controller");
+    for file in ["main.c", "model.c", "Makefile"] {
+        std::fs::copy(repository().join("examples/c-controller").join(file), folder.join(file)).unwrap();
+    }
+    let (include, library) = (installed().join("include"), installed().join("lib/libdab.a"));
+    let dab = format!("DAB=-I'{}' '{}'", include.display(), library.display());
+    // The model is newer than what it is made from, which is not here.
+    run(Command::new("make").args(["-s", "-o", "model.c", &dab]).current_dir(&folder));
+    let said = text(run(Command::new("./controller").current_dir(&folder)));
+    assert!(said.contains("safe ") && said.contains("balanced to the end; 1 alarms"), "{said}");
+    let alone = Command::new("./controller").arg("--unwatched").current_dir(&folder).output().unwrap();
+    assert_eq!(alone.status.code(), Some(1));
+    assert!(text(alone).contains("the pole fell"));
+}
+
 /// The static library is built with a panic handler that cannot be linked, and refused by the install script
 /// if it is still needed. Level 3 is the one that all other tests use.
 #[test]
