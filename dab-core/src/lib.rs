@@ -26,7 +26,8 @@
 //!
 //! Where to look: [`model`] the entry points, [`codebook`] and [`divergence`] the mathematics,
 //! [`artifact`] the file, [`calibration`] from nats to a verdict, [`gaussian`] and [`codebook::Codebook`]
-//! the fixed-size types for Rust firmware that builds its own codebook.
+//! the fixed-size types for Rust firmware that builds its own codebook, [`monitor`] from a stream of
+//! uncertainties to a decision, [`explore`] to a reward.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -42,12 +43,15 @@ pub mod codebook;
 pub mod divergence;
 pub mod encoder;
 pub mod error;
+pub mod explore;
 pub mod gaussian;
 pub mod isa;
 pub mod layers;
 pub mod linalg;
 pub mod model;
+pub mod monitor;
 mod pass;
+pub mod running;
 pub mod scalar;
 
 pub use artifact::ArtifactError;

@@ -3,6 +3,7 @@
 
 pub mod attack;
 pub mod bits;
+pub mod c_cases;
 pub mod golden;
 pub mod patch;
 pub mod specs;

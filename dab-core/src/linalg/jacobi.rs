@@ -130,13 +130,16 @@ fn sweep(g: &mut [f32], u: &mut [f32], angles: &mut [f32], dim: usize) {
     for _ in 0..sweeps(dim) {
         for _ in 1..width {
             let Some((cosines, sines)) = angles.split_at_mut_checked(half) else { return };
-            for (block, (c, s)) in cosines.chunks_mut(BLOCK).zip(sines.chunks_mut(BLOCK)).enumerate() {
-                let found = rotation_angles(inner_products(g, width, block * BLOCK));
-                for (to, from) in [c, s].into_iter().zip(found) {
-                    for (to, from) in to.iter_mut().zip(from) {
+            // Not `chunks_mut` zipped: that keeps a division by zero, and with it a panic, at some levels.
+            let mut first = 0;
+            while first < half {
+                let found = rotation_angles(inner_products(g, width, first));
+                for (all, from) in [&mut *cosines, &mut *sines].into_iter().zip(found) {
+                    for (to, from) in all.get_mut(first..).unwrap_or_default().iter_mut().zip(from) {
                         *to = from;
                     }
                 }
+                first += BLOCK;
             }
             for m in [&mut *g, &mut *u] {
                 for row in Rows(m, width) {

@@ -5,6 +5,7 @@
 //! head`) is no error.
 
 mod explain;
+mod export;
 mod figures;
 mod input;
 mod inspect;
@@ -46,6 +47,7 @@ enum Command {
     Inspect(inspect::Args),
     SelfTest(self_test::Args),
     Explain(explain::Args),
+    Export(export::Args),
 }
 
 /// Runs a command line, its first word being the program's name.
@@ -61,6 +63,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Inspect(args) => inspect::run(&args),
         Command::SelfTest(args) => self_test::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Export(args) => export::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

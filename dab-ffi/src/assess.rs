@@ -1,0 +1,288 @@
+//! One input, or many, in; an assessment each out.
+
+use core::ffi::c_void;
+use core::mem::size_of;
+
+use dab_core::Verdict;
+
+use crate::model::{Handle, Loaded, loaded, scratch_span};
+use crate::ptr::{self, Sized32, Span, span};
+use crate::status::{
+    self, DAB_ERR_LENGTH, DAB_ERR_NON_FINITE, DAB_ERR_NULL, DAB_ERR_SCRATCH, DAB_ERR_TOO_LARGE, Result,
+    Status,
+};
+
+/// dab_assessment.verdict: the model has no calibration table.
+pub const DAB_NO_VERDICT: i32 = -1;
+/// dab_assessment.verdict: like the training data.
+pub const DAB_FAMILIAR: i32 = 0;
+/// dab_assessment.verdict: rare among the training data.
+pub const DAB_DOUBTFUL: i32 = 1;
+/// dab_assessment.verdict: unlike the training data.
+pub const DAB_UNFAMILIAR: i32 = 2;
+
+/// dab_assessment.flags: p_value and verdict are there.
+pub const DAB_FLAG_CALIBRATED: u32 = 1;
+/// dab_assessment.flags: the uncertainty overflowed and is the largest finite number.
+pub const DAB_FLAG_SATURATED: u32 = 2;
+
+/// What a model says of one input. Set `size` to sizeof(dab_assessment) before the call; members that a later
+/// library adds behind the last one are written only if they fit.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Assessment {
+    /// sizeof(dab_assessment), set by the caller and kept.
+    pub size: u32,
+    /// Bits of DAB_FLAG_.
+    pub flags: u32,
+    /// Expected distance from the training data, nats; larger is farther. Always finite.
+    pub uncertainty: f32,
+    /// Share of familiar inputs that are at least this uncertain, in (0, 1]; -1 without a calibration table.
+    pub p_value: f32,
+    /// DAB_FAMILIAR, DAB_DOUBTFUL, DAB_UNFAMILIAR or DAB_NO_VERDICT.
+    pub verdict: i32,
+    /// The closest code.
+    pub nearest: u32,
+    /// Its distance, nats.
+    pub nearest_distance: f32,
+}
+
+// SAFETY: repr(C), the size first, numbers only.
+unsafe impl Sized32 for Assessment {}
+
+fn assessment(found: &dab_core::Assessment, size: usize) -> Assessment {
+    let calibrated = if found.p_value.is_some() { DAB_FLAG_CALIBRATED } else { 0 };
+    let saturated = if found.saturated { DAB_FLAG_SATURATED } else { 0 };
+    Assessment {
+        size: size as u32,
+        flags: calibrated | saturated,
+        uncertainty: found.uncertainty,
+        p_value: found.p_value.unwrap_or(-1.0),
+        verdict: match found.verdict {
+            None => DAB_NO_VERDICT,
+            Some(Verdict::Familiar) => DAB_FAMILIAR,
+            Some(Verdict::Doubtful) => DAB_DOUBTFUL,
+            Some(Verdict::Unfamiliar) => DAB_UNFAMILIAR,
+        },
+        nearest: found.nearest as u32,
+        nearest_distance: found.nearest_distance,
+    }
+}
+
+/// What every call of this file is given.
+struct Call {
+    model: *const Handle,
+    input: *const f32,
+    inputs: usize,
+    scratch: *mut f32,
+    floats: usize,
+    out: *mut Assessment,
+}
+
+/// [`Call`] after the checks.
+struct Checked<'a> {
+    loaded: &'a Loaded,
+    input: &'a [f32],
+    scratch: &'a mut [f32],
+    size: usize,
+}
+
+impl Call {
+    /// Checks everything, with `results` as further memory that is written.
+    ///
+    /// # Safety
+    /// The promises of dab.h, "Memory".
+    unsafe fn check<'a>(&self, results: [Span; 3]) -> Result<Checked<'a>> {
+        // SAFETY: handed on.
+        let (loaded, [storage, artifact]) = unsafe { loaded(self.model)? };
+        if self.input.is_null() {
+            return Err(DAB_ERR_NULL);
+        }
+        let input = span(self.input, self.inputs)?;
+        let scratch = scratch_span(self.scratch, self.floats)?;
+        // SAFETY: handed on.
+        let size = unsafe { ptr::declared_size(self.out)? };
+        let out = span(self.out.cast::<u8>(), size)?;
+        let [a, b, c] = results;
+        ptr::disjoint(&[scratch, out, a, b, c], &[input, storage, artifact])?;
+        // SAFETY: checked above; the caller promises `inputs` readable floats that nobody writes during the
+        // call (dab.h, "Memory").
+        let input = unsafe { ptr::slice(self.input, self.inputs) };
+        // SAFETY: checked above, apart from all else; the caller promises writable memory that is this call's
+        // alone (dab.h, "Memory").
+        let scratch = unsafe { ptr::slice_mut(self.scratch, self.floats) };
+        Ok(Checked { loaded, input, scratch, size })
+    }
+}
+
+/// How far `input` lies from the training data.
+/// input: `inputs` floats, as many as dab_shape.inputs. scratch: `scratch_bytes` bytes at a multiple of 4, at
+/// least dab_scratch_bytes(model); contents ignored before and after.
+/// Threads: `model` may be shared, `scratch` may not.
+/// Returns DAB_OK, DAB_ERR_LENGTH, DAB_ERR_NON_FINITE, DAB_ERR_SCRATCH, or -1 to -7 for bad pointers; *out is
+/// written only on DAB_OK.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dab_assess(
+    model: *const Handle,
+    input: *const f32,
+    inputs: usize,
+    scratch: *mut c_void,
+    scratch_bytes: usize,
+    out: *mut Assessment,
+) -> Status {
+    let call =
+        Call { model, input, inputs, scratch: scratch.cast(), floats: scratch_bytes / size_of::<f32>(), out };
+    // SAFETY: the caller's promises (dab.h, "Memory") are handed on.
+    status::of(unsafe { assess(&call) })
+}
+
+unsafe fn assess(call: &Call) -> Result<()> {
+    // SAFETY: handed on.
+    let checked = unsafe { call.check([Span::NONE; 3])? };
+    let found = checked.loaded.model.assess(checked.input, checked.scratch);
+    let found = found.map_err(|e| status::of_input(&e))?;
+    // SAFETY: `out` was checked; the caller promises that it is writable.
+    unsafe { ptr::put(call.out, assessment(&found, checked.size)) };
+    Ok(())
+}
+
+/// dab_assess for many inputs: `rows` inputs of `inputs` floats, one behind the other, and `rows` assessments. Set
+/// the size of the first assessment: it is the distance from one to the next.
+/// Either all rows are assessed or, if one has a value that is not finite, none: *out is written only on DAB_OK.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dab_assess_batch(
+    model: *const Handle,
+    input: *const f32,
+    rows: usize,
+    inputs: usize,
+    scratch: *mut c_void,
+    scratch_bytes: usize,
+    out: *mut Assessment,
+) -> Status {
+    let call =
+        Call { model, input, inputs, scratch: scratch.cast(), floats: scratch_bytes / size_of::<f32>(), out };
+    // SAFETY: the caller's promises (dab.h, "Memory") are handed on.
+    status::of(unsafe { assess_batch(call, rows) })
+}
+
+unsafe fn assess_batch(call: Call, rows: usize) -> Result<()> {
+    // SAFETY: handed on.
+    let size = unsafe { ptr::declared_size(call.out)? };
+    let out = span(call.out.cast::<u8>(), size.checked_mul(rows).ok_or(DAB_ERR_TOO_LARGE)?)?;
+    // SAFETY: handed on.
+    let (loaded, [storage, artifact]) = unsafe { loaded(call.model)? };
+    if call.input.is_null() {
+        return Err(DAB_ERR_NULL);
+    }
+    let values = call.inputs.checked_mul(rows).ok_or(DAB_ERR_TOO_LARGE)?;
+    let input = span(call.input, values)?;
+    let scratch = scratch_span(call.scratch, call.floats)?;
+    ptr::disjoint(&[scratch, out], &[input, storage, artifact])?;
+    if call.inputs != loaded.model.shape().inputs {
+        return Err(DAB_ERR_LENGTH);
+    }
+    if call.floats < loaded.model.scratch_len() {
+        return Err(DAB_ERR_SCRATCH);
+    }
+    // SAFETY: checked above; the caller promises readable floats that nobody writes during the call (dab.h,
+    // "Memory").
+    let mut rest = unsafe { ptr::slice(call.input, values) };
+    if !rest.iter().all(|x| x.is_finite()) {
+        return Err(DAB_ERR_NON_FINITE);
+    }
+    // SAFETY: checked above, apart from all else; the caller promises writable memory that is this call's alone
+    // (dab.h, "Memory").
+    let scratch = unsafe { ptr::slice_mut(call.scratch, call.floats) };
+    let mut out = call.out;
+    while let Some((row, after)) = rest.split_at_checked(call.inputs).filter(|(row, _)| !row.is_empty()) {
+        let found = loaded.model.assess(row, scratch).map_err(|e| status::of_input(&e))?;
+        // SAFETY: `span` checked the memory of all rows; the caller promises that it is writable.
+        unsafe { ptr::put(out, assessment(&found, size)) };
+        out = out.wrapping_byte_add(size);
+        rest = after;
+    }
+    Ok(())
+}
+
+/// The assessment of `input`, and what the model predicts: means (regression) or logits (classification).
+/// outputs: `output_count` floats, as many as dab_shape.outputs.
+/// Returns as dab_assess, and DAB_ERR_OUTPUT_LENGTH; results are written only on DAB_OK.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dab_predict(
+    model: *const Handle,
+    input: *const f32,
+    inputs: usize,
+    outputs: *mut f32,
+    output_count: usize,
+    scratch: *mut c_void,
+    scratch_bytes: usize,
+    out: *mut Assessment,
+) -> Status {
+    let call =
+        Call { model, input, inputs, scratch: scratch.cast(), floats: scratch_bytes / size_of::<f32>(), out };
+    // SAFETY: the caller's promises (dab.h, "Memory") are handed on.
+    status::of(unsafe { predict(&call, outputs, output_count) })
+}
+
+unsafe fn predict(call: &Call, outputs: *mut f32, count: usize) -> Result<()> {
+    // SAFETY: handed on.
+    let checked = unsafe { call.check([span(outputs, count)?, Span::NONE, Span::NONE])? };
+    // SAFETY: checked above, apart from all else; the caller promises writable memory that is this call's alone
+    // (dab.h, "Memory").
+    let outputs = unsafe { ptr::slice_mut(outputs, count) };
+    let found = checked.loaded.model.predict_into(checked.input, outputs, checked.scratch);
+    let found = found.map_err(|e| status::of_input(&e))?;
+    // SAFETY: `out` was checked; the caller promises that it is writable.
+    unsafe { ptr::put(call.out, assessment(&found, checked.size)) };
+    Ok(())
+}
+
+/// Why the input is as far as it is.
+/// distances: nats to each of `codes` codes. assignment: the weight of each, sum 1. dimensions: what each of `dim`
+/// latent dimensions contributes to the uncertainty, nats, sum dab_assessment.uncertainty; negative ones make the
+/// input more familiar. `codes` and `dim` are those of dab_shape.
+/// Returns as dab_assess, and DAB_ERR_OUTPUT_LENGTH; results are written only on DAB_OK.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dab_explain(
+    model: *const Handle,
+    input: *const f32,
+    inputs: usize,
+    distances: *mut f32,
+    assignment: *mut f32,
+    codes: usize,
+    dimensions: *mut f32,
+    dim: usize,
+    scratch: *mut c_void,
+    scratch_bytes: usize,
+    out: *mut Assessment,
+) -> Status {
+    let call =
+        Call { model, input, inputs, scratch: scratch.cast(), floats: scratch_bytes / size_of::<f32>(), out };
+    // SAFETY: the caller's promises (dab.h, "Memory") are handed on.
+    status::of(unsafe { explain(&call, [distances, assignment], codes, dimensions, dim) })
+}
+
+unsafe fn explain(
+    call: &Call,
+    [distances, assignment]: [*mut f32; 2],
+    codes: usize,
+    dimensions: *mut f32,
+    dim: usize,
+) -> Result<()> {
+    let results = [span(distances, codes)?, span(assignment, codes)?, span(dimensions, dim)?];
+    // SAFETY: handed on.
+    let checked = unsafe { call.check(results)? };
+    // SAFETY: here and twice below: checked above, apart from all else; the caller promises writable memory
+    // that is this call's alone (dab.h, "Memory").
+    let distances = unsafe { ptr::slice_mut(distances, codes) };
+    // SAFETY: as above.
+    let assignment = unsafe { ptr::slice_mut(assignment, codes) };
+    // SAFETY: as above.
+    let dimensions = unsafe { ptr::slice_mut(dimensions, dim) };
+    let model = &checked.loaded.model;
+    let found = model.explain_into(checked.input, distances, assignment, dimensions, checked.scratch);
+    let found = found.map_err(|e| status::of_input(&e))?;
+    // SAFETY: `out` was checked; the caller promises that it is writable.
+    unsafe { ptr::put(call.out, self::assessment(&found, checked.size)) };
+    Ok(())
+}

@@ -1,0 +1,73 @@
+//! Models from files, for hosts (feature `host`).
+
+use core::ffi::{CStr, c_char, c_void};
+use std::boxed::Box;
+use std::path::Path;
+
+use dab_core::artifact::AlignedBytes;
+
+use crate::model::{self, DAB_MODEL_BYTES, Handle};
+use crate::ptr::{self, span};
+use crate::status::{self, DAB_ERR_FILE, DAB_ERR_NULL, DAB_OK, Result, Status};
+
+/// A model's storage, with the bytes of its file behind it. The storage comes first: its address is the handle's.
+#[repr(C)]
+struct Opened {
+    storage: [u64; DAB_MODEL_BYTES / 8],
+    bytes: AlignedBytes,
+}
+
+/// Reads a file and makes a model of it, in memory of its own. Close it with dab_model_close.
+/// Declared only if DAB_HOST is defined before the header is included; in the shared library only.
+/// path: UTF-8, NUL at the end.
+/// Returns DAB_OK, DAB_ERR_FILE, or as dab_model_init. *out is written only on DAB_OK.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dab_model_open(path: *const c_char, out: *mut *mut Handle) -> Status {
+    // SAFETY: the caller's promises (dab.h, "Memory") are handed on.
+    status::of(unsafe { open(path, out) })
+}
+
+unsafe fn open(path: *const c_char, out: *mut *mut Handle) -> Result<()> {
+    span(out, 1)?;
+    if path.is_null() {
+        return Err(DAB_ERR_NULL);
+    }
+    // SAFETY: `path` was checked non-null; the caller promises a NUL at the end.
+    let path = unsafe { CStr::from_ptr(path) };
+    let path = Path::new(path.to_str().map_err(|_| DAB_ERR_FILE)?);
+    let bytes = std::fs::read(path).map_err(|_| DAB_ERR_FILE)?;
+    let opened = Box::new(Opened { storage: [0; DAB_MODEL_BYTES / 8], bytes: AlignedBytes::from(&*bytes) });
+    drop(bytes);
+    let opened = Box::into_raw(opened);
+    // SAFETY: `opened` was made one line above and is nobody else's.
+    let artifact = unsafe { (*opened).bytes.as_slice() };
+    let (start, len) = (artifact.as_ptr(), artifact.len());
+    // SAFETY: the storage is ours, aligned and large enough; the bytes live, on the heap, until
+    // `dab_model_close`, as long as the model.
+    let result = unsafe { model::init(opened.cast::<c_void>(), DAB_MODEL_BYTES, start, len, out) };
+    if result.is_err() {
+        // SAFETY: it came from `Box::into_raw` above, and no handle was given out.
+        drop(unsafe { Box::from_raw(opened) });
+    }
+    result
+}
+
+/// Frees a model that dab_model_open gave. NULL is allowed. Never use it for a model of dab_model_init.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dab_model_close(model: *mut Handle) -> Status {
+    if model.is_null() {
+        return DAB_OK;
+    }
+    // SAFETY: the caller's promises (dab.h, "Memory") are handed on.
+    if let Err(status) = unsafe { model::loaded(model) } {
+        return status;
+    }
+    let opened = model.cast::<Opened>();
+    // SAFETY: a loaded model that, the caller promises, came from `dab_model_open` and is used by nobody any
+    // more; its storage is the first member of an `Opened` in a box. A second close must not find the tag.
+    unsafe {
+        ptr::put(opened.cast::<u64>(), 0);
+        drop(Box::from_raw(opened));
+    }
+    DAB_OK
+}

@@ -1,0 +1,233 @@
+//! Status numbers: every error of `dab-core` has one, none is ever reused.
+
+use core::ffi::{CStr, c_char};
+
+use dab_core::{ArtifactError, InputError, SelfTestError};
+
+/// Result of a call: DAB_OK, or one of the negative numbers above.
+pub type Status = i32;
+
+/// What a refused call gives inside this crate.
+pub type Result<T> = core::result::Result<T, Status>;
+
+/// Success.
+pub const DAB_OK: i32 = 0;
+/// A pointer is NULL.
+pub const DAB_ERR_NULL: i32 = -1;
+/// A pointer is not aligned for what it points to.
+pub const DAB_ERR_MISALIGNED: i32 = -2;
+/// Memory that is written overlaps other memory of the call.
+pub const DAB_ERR_OVERLAP: i32 = -3;
+/// Memory is smaller than its macro or function says.
+pub const DAB_ERR_TOO_SMALL: i32 = -4;
+/// A size is larger than the address space.
+pub const DAB_ERR_TOO_LARGE: i32 = -5;
+/// This is not a model, monitor or exploration, or was not initialized.
+pub const DAB_ERR_NOT_INITIALIZED: i32 = -6;
+/// The size member of a struct is not set, or not a size of it.
+pub const DAB_ERR_STRUCT_SIZE: i32 = -7;
+/// A configuration value is out of its range.
+pub const DAB_ERR_CONFIG: i32 = -8;
+/// The model has no calibration table, or one of too few held-out inputs for the rate.
+pub const DAB_ERR_NOT_CALIBRATED: i32 = -9;
+/// The input has not as many values as the model takes.
+pub const DAB_ERR_LENGTH: i32 = -10;
+/// A value is NaN or infinite.
+pub const DAB_ERR_NON_FINITE: i32 = -11;
+/// Scratch is smaller than dab_scratch_bytes() says.
+pub const DAB_ERR_SCRATCH: i32 = -12;
+/// Memory for results has not as many values as the model gives.
+pub const DAB_ERR_OUTPUT_LENGTH: i32 = -13;
+/// The bytes are not a saved state, or are damaged.
+pub const DAB_ERR_SAVED_STATE: i32 = -14;
+/// A known answer came out differently: do not use the model here.
+pub const DAB_ERR_SELF_TEST: i32 = -20;
+/// Known answers agree, the bits of their distances or outputs do not.
+pub const DAB_ERR_SELF_TEST_DIGEST: i32 = -21;
+/// The file cannot be read.
+pub const DAB_ERR_FILE: i32 = -30;
+/// The bytes do not begin like an artifact.
+pub const DAB_ERR_NOT_AN_ARTIFACT: i32 = -100;
+/// The artifact ends too early.
+pub const DAB_ERR_TRUNCATED: i32 = -101;
+/// Bytes follow after the end of the artifact.
+pub const DAB_ERR_TRAILING_BYTES: i32 = -102;
+/// The header is damaged.
+pub const DAB_ERR_HEADER_CHECKSUM: i32 = -103;
+/// A format version that this library does not know.
+pub const DAB_ERR_VERSION: i32 = -104;
+/// The artifact needs features that this library lacks.
+pub const DAB_ERR_FEATURES: i32 = -105;
+/// The artifact follows another schema.
+pub const DAB_ERR_SCHEMA: i32 = -106;
+/// The artifact is damaged.
+pub const DAB_ERR_BODY_CHECKSUM: i32 = -107;
+/// A section does not lie where the format has it.
+pub const DAB_ERR_SECTION_LAYOUT: i32 = -108;
+/// The meta section cannot be decoded.
+pub const DAB_ERR_META_ENCODING: i32 = -109;
+/// Bytes are left over in the meta section.
+pub const DAB_ERR_META_TRAILING_BYTES: i32 = -110;
+/// The meta section is not in its shortest encoding.
+pub const DAB_ERR_META_NOT_CANONICAL: i32 = -111;
+/// A size in the artifact is zero or beyond the format's limits.
+pub const DAB_ERR_LIMIT: i32 = -112;
+/// A residual connection does not fit.
+pub const DAB_ERR_RESIDUAL: i32 = -113;
+/// The artifact has not as many parameters as it says.
+pub const DAB_ERR_PARAM_COUNT: i32 = -114;
+/// A padding byte of the artifact is not zero.
+pub const DAB_ERR_PADDING: i32 = -115;
+/// The artifact does not start at a multiple of 4 bytes.
+pub const DAB_ERR_ARTIFACT_MISALIGNED: i32 = -116;
+/// A parameter of the artifact is NaN or infinite.
+pub const DAB_ERR_PARAM_NON_FINITE: i32 = -117;
+/// A parameter of the artifact is out of range.
+pub const DAB_ERR_PARAM_RANGE: i32 = -118;
+/// A code of the artifact has no positive-definite covariance.
+pub const DAB_ERR_NOT_POSITIVE_DEFINITE: i32 = -119;
+/// The priors of the artifact do not sum to 1.
+pub const DAB_ERR_PRIOR_SUM: i32 = -120;
+/// The temperature of the artifact is negative or out of range.
+pub const DAB_ERR_ALPHA: i32 = -121;
+/// The calibration table of the artifact is wrong.
+pub const DAB_ERR_CALIBRATION: i32 = -122;
+/// The false-alarm rates are not 0 < unfamiliar <= doubtful < 1.
+pub const DAB_ERR_RATES: i32 = -123;
+/// The info section cannot be decoded (only host tools read it).
+pub const DAB_ERR_INFO: i32 = -124;
+/// An error that has no number in this version.
+pub const DAB_ERR_UNKNOWN: i32 = -999;
+
+/// Every status with its words.
+pub const ALL: &[(Status, &CStr)] = &[
+    (DAB_OK, c"success"),
+    (DAB_ERR_NULL, c"a pointer is NULL"),
+    (DAB_ERR_MISALIGNED, c"a pointer is misaligned"),
+    (DAB_ERR_OVERLAP, c"memory that is written overlaps other memory of the call"),
+    (DAB_ERR_TOO_SMALL, c"memory is too small"),
+    (DAB_ERR_TOO_LARGE, c"a size is larger than the address space"),
+    (DAB_ERR_NOT_INITIALIZED, c"the object is not initialized"),
+    (DAB_ERR_STRUCT_SIZE, c"the size member of a struct is wrong"),
+    (DAB_ERR_CONFIG, c"a configuration value is out of range"),
+    (DAB_ERR_NOT_CALIBRATED, c"the model is not calibrated for this"),
+    (DAB_ERR_LENGTH, c"the input has the wrong number of values"),
+    (DAB_ERR_NON_FINITE, c"a value is not a finite number"),
+    (DAB_ERR_SCRATCH, c"scratch memory is too small"),
+    (DAB_ERR_OUTPUT_LENGTH, c"memory for results has the wrong number of values"),
+    (DAB_ERR_SAVED_STATE, c"the saved state is damaged"),
+    (DAB_ERR_SELF_TEST, c"self-test failed: a known answer differs"),
+    (DAB_ERR_SELF_TEST_DIGEST, c"self-test failed: bits of distances or outputs differ"),
+    (DAB_ERR_FILE, c"the file cannot be read"),
+    (DAB_ERR_NOT_AN_ARTIFACT, c"these bytes are not a dab artifact"),
+    (DAB_ERR_TRUNCATED, c"the artifact is truncated"),
+    (DAB_ERR_TRAILING_BYTES, c"bytes follow after the artifact"),
+    (DAB_ERR_HEADER_CHECKSUM, c"the artifact's header is damaged"),
+    (DAB_ERR_VERSION, c"the artifact has another format version"),
+    (DAB_ERR_FEATURES, c"the artifact needs unknown features"),
+    (DAB_ERR_SCHEMA, c"the artifact follows another schema"),
+    (DAB_ERR_BODY_CHECKSUM, c"the artifact is damaged"),
+    (DAB_ERR_SECTION_LAYOUT, c"a section does not lie where the format has it"),
+    (DAB_ERR_META_ENCODING, c"the meta section cannot be decoded"),
+    (DAB_ERR_META_TRAILING_BYTES, c"bytes are left over in the meta section"),
+    (DAB_ERR_META_NOT_CANONICAL, c"the meta section is not in its shortest encoding"),
+    (DAB_ERR_LIMIT, c"a size in the artifact is beyond the limits"),
+    (DAB_ERR_RESIDUAL, c"a residual connection does not fit"),
+    (DAB_ERR_PARAM_COUNT, c"the artifact has the wrong number of parameters"),
+    (DAB_ERR_PADDING, c"a padding byte is not zero"),
+    (DAB_ERR_ARTIFACT_MISALIGNED, c"the artifact does not start at a multiple of 4 bytes"),
+    (DAB_ERR_PARAM_NON_FINITE, c"a parameter is not a finite number"),
+    (DAB_ERR_PARAM_RANGE, c"a parameter is out of range"),
+    (DAB_ERR_NOT_POSITIVE_DEFINITE, c"a covariance is not positive definite"),
+    (DAB_ERR_PRIOR_SUM, c"the priors do not sum to 1"),
+    (DAB_ERR_ALPHA, c"alpha is negative or out of range"),
+    (DAB_ERR_CALIBRATION, c"the calibration table is wrong"),
+    (DAB_ERR_RATES, c"the false-alarm rates are not 0 < unfamiliar <= doubtful < 1"),
+    (DAB_ERR_INFO, c"the info section cannot be decoded"),
+    (DAB_ERR_UNKNOWN, c"an error without a number"),
+];
+
+/// The words of a status, in English, without a full stop. For a number that is none: "unknown status".
+/// The text is static: never free it.
+#[unsafe(no_mangle)]
+pub extern "C" fn dab_status_string(status: Status) -> *const c_char {
+    let found = ALL.iter().find(|(number, _)| *number == status);
+    found.map_or(c"unknown status", |(_, words)| words).as_ptr()
+}
+
+/// DAB_OK or the error.
+pub(crate) fn of(result: Result<()>) -> Status {
+    match result {
+        Ok(()) => DAB_OK,
+        Err(status) => status,
+    }
+}
+
+/// The number of a refused artifact.
+#[must_use]
+pub const fn of_artifact(error: &ArtifactError) -> Status {
+    match error {
+        ArtifactError::NotAnArtifact => DAB_ERR_NOT_AN_ARTIFACT,
+        ArtifactError::Truncated { .. } => DAB_ERR_TRUNCATED,
+        ArtifactError::TrailingBytes { .. } => DAB_ERR_TRAILING_BYTES,
+        ArtifactError::HeaderChecksum { .. } => DAB_ERR_HEADER_CHECKSUM,
+        ArtifactError::Version { .. } => DAB_ERR_VERSION,
+        ArtifactError::IncompatibleFeatures { .. } => DAB_ERR_FEATURES,
+        ArtifactError::Schema { .. } => DAB_ERR_SCHEMA,
+        ArtifactError::BodyChecksum { .. } => DAB_ERR_BODY_CHECKSUM,
+        ArtifactError::SectionLayout => DAB_ERR_SECTION_LAYOUT,
+        ArtifactError::MetaEncoding => DAB_ERR_META_ENCODING,
+        ArtifactError::MetaTrailingBytes { .. } => DAB_ERR_META_TRAILING_BYTES,
+        ArtifactError::MetaNotCanonical => DAB_ERR_META_NOT_CANONICAL,
+        ArtifactError::Limit { .. } => DAB_ERR_LIMIT,
+        ArtifactError::Residual { .. } => DAB_ERR_RESIDUAL,
+        ArtifactError::ParamCount { .. } => DAB_ERR_PARAM_COUNT,
+        ArtifactError::Padding { .. } => DAB_ERR_PADDING,
+        ArtifactError::Misaligned => DAB_ERR_ARTIFACT_MISALIGNED,
+        ArtifactError::NonFinite { .. } => DAB_ERR_PARAM_NON_FINITE,
+        ArtifactError::OutOfRange { .. } => DAB_ERR_PARAM_RANGE,
+        ArtifactError::NotPositiveDefinite { .. } => DAB_ERR_NOT_POSITIVE_DEFINITE,
+        ArtifactError::PriorSum => DAB_ERR_PRIOR_SUM,
+        ArtifactError::Alpha => DAB_ERR_ALPHA,
+        ArtifactError::CalibrationOrder { .. } => DAB_ERR_CALIBRATION,
+        ArtifactError::Rates => DAB_ERR_RATES,
+        ArtifactError::Info => DAB_ERR_INFO,
+        _ => DAB_ERR_UNKNOWN,
+    }
+}
+
+/// The number of a refused input.
+#[must_use]
+pub const fn of_input(error: &InputError) -> Status {
+    match error {
+        InputError::Length { .. } => DAB_ERR_LENGTH,
+        InputError::NonFinite { .. } => DAB_ERR_NON_FINITE,
+        InputError::Scratch { .. } => DAB_ERR_SCRATCH,
+        InputError::OutputLength { .. } => DAB_ERR_OUTPUT_LENGTH,
+        _ => DAB_ERR_UNKNOWN,
+    }
+}
+
+/// The number of a failed self-test.
+#[must_use]
+pub const fn of_self_test(error: &SelfTestError) -> Status {
+    match error {
+        SelfTestError::Uncertainty { .. } => DAB_ERR_SELF_TEST,
+        SelfTestError::Digest { .. } => DAB_ERR_SELF_TEST_DIGEST,
+        SelfTestError::Input(error) => of_input(error),
+        _ => DAB_ERR_UNKNOWN,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_words_are_distinct() {
+        for (i, (number, words)) in ALL.iter().enumerate() {
+            assert!(*number <= 0 && (*number == 0) == (i == 0));
+            assert!(ALL.iter().skip(i + 1).all(|(n, w)| n != number && w != words), "{number}");
+        }
+    }
+}

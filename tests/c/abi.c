@@ -1,0 +1,292 @@
+/* Every call of dab.h: the bits of dab-core, every status number, nothing written on a refusal. C99. */
+#include "dab.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cases.h"
+
+static int failures;
+static unsigned char provoked[1000];
+
+#define CHECK(condition)                                                             \
+    do {                                                                             \
+        if (!(condition)) {                                                          \
+            printf("%s:%d: %s\n", __FILE__, __LINE__, #condition);                   \
+            failures++;                                                              \
+        }                                                                            \
+    } while (0)
+
+/* A call that must give `expected`; remembers that it did. */
+static void gives(int32_t found, int32_t expected, const char *what) {
+    if (found != expected) {
+        printf("%s: %d (%s), expected %d\n", what, (int)found, dab_status_string(found), (int)expected);
+        failures++;
+    }
+    if (found <= 0 && found > -1000) provoked[-found] = 1;
+}
+#define GIVES(call, expected) gives((call), (expected), #call)
+
+static uint32_t bits(float x) {
+    uint32_t u;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+
+static dab_assessment sized(void) {
+    dab_assessment a;
+    memset(&a, 0x55, sizeof a);
+    a.size = (uint32_t)sizeof a;
+    return a;
+}
+
+static int untouched(const dab_assessment *a) {
+    const dab_assessment fresh = sized();
+    return memcmp(a, &fresh, sizeof fresh) == 0;
+}
+
+static void same(const model_case *m, uint32_t row, const dab_assessment *a) {
+    const uint32_t *e = m->assessment + 5 * row;
+    CHECK(bits(a->uncertainty) == e[0] && bits(a->p_value) == e[1] && (uint32_t)a->verdict == e[2]);
+    CHECK(a->nearest == e[3] && bits(a->nearest_distance) == e[4] && a->size == sizeof *a);
+    CHECK(((a->flags & DAB_FLAG_CALIBRATED) != 0) == (a->verdict != DAB_NO_VERDICT));
+}
+
+static void answers(const model_case *m) {
+    static uint64_t storage[DAB_MODEL_BYTES / 8];
+    dab_model *model = NULL;
+    dab_shape shape;
+    float *scratch, *outputs, *distances, *assignment, *dimensions;
+    dab_assessment *batch;
+    size_t bytes;
+    uint32_t row, i;
+    GIVES(dab_model_init(storage, sizeof storage, m->artifact, m->bytes, &model), DAB_OK);
+    memset(&shape, 0, sizeof shape);
+    shape.size = (uint32_t)sizeof shape;
+    GIVES(dab_model_shape(model, &shape), DAB_OK);
+    CHECK(shape.inputs == m->inputs && shape.outputs == m->outputs && shape.codes == m->codes);
+    CHECK(shape.dim == m->dim && shape.size == sizeof shape);
+    bytes = dab_scratch_bytes(model);
+    scratch = malloc(bytes);
+    outputs = malloc((m->outputs + 1) * sizeof(float));
+    distances = malloc(m->codes * sizeof(float));
+    assignment = malloc(m->codes * sizeof(float));
+    dimensions = malloc(m->dim * sizeof(float));
+    batch = calloc(m->rows, sizeof *batch);
+    if (!scratch || !outputs || !distances || !assignment || !dimensions || !batch) exit(2);
+    GIVES(dab_self_test(model, scratch, bytes), DAB_OK);
+    for (row = 0; row < m->rows; row++) {
+        const float *input = m->input + row * m->inputs;
+        dab_assessment a = sized();
+        GIVES(dab_assess(model, input, m->inputs, scratch, bytes, &a), DAB_OK);
+        same(m, row, &a);
+        a = sized();
+        GIVES(dab_predict(model, input, m->inputs, outputs, m->outputs, scratch, bytes, &a), DAB_OK);
+        same(m, row, &a);
+        for (i = 0; i < m->outputs; i++) CHECK(bits(outputs[i]) == m->outputs_bits[row * m->outputs + i]);
+        a = sized();
+        GIVES(dab_explain(model, input, m->inputs, distances, assignment, m->codes, dimensions, m->dim, scratch, bytes,
+                          &a),
+              DAB_OK);
+        same(m, row, &a);
+        for (i = 0; i < m->codes; i++) {
+            const uint32_t *e = m->explained + row * (2 * m->codes + m->dim);
+            CHECK(bits(distances[i]) == e[i] && bits(assignment[i]) == e[m->codes + i]);
+        }
+        for (i = 0; i < m->dim; i++)
+            CHECK(bits(dimensions[i]) == m->explained[row * (2 * m->codes + m->dim) + 2 * m->codes + i]);
+    }
+    batch[0].size = (uint32_t)sizeof *batch;
+    GIVES(dab_assess_batch(model, m->input, m->rows, m->inputs, scratch, bytes, batch), DAB_OK);
+    for (row = 0; row < m->rows; row++) same(m, row, &batch[row]);
+    free(scratch);
+    free(outputs);
+    free(distances);
+    free(assignment);
+    free(dimensions);
+    free(batch);
+}
+
+/* A caller with a larger struct, compiled against a later header. */
+typedef struct later {
+    dab_assessment now;
+    uint32_t then;
+} later;
+
+static void refusals(const model_case *m) {
+    static uint64_t storage[DAB_MODEL_BYTES / 8 + 1], scratch[4096];
+    static float input[64], nan[64], room[99];
+    dab_model *model = NULL, *other = NULL;
+    dab_assessment a = sized();
+    dab_shape shape;
+    float nats = -7;
+    size_t bytes, i;
+    later grown[2];
+    const float *const odd = (const float *)(const void *)((const char *)input + 1);
+    for (i = 0; i < m->inputs; i++) nan[i] = input[i] = m->input[i];
+    nan[m->inputs - 1] = NAN;
+
+    GIVES(dab_model_init(NULL, sizeof storage, m->artifact, m->bytes, &model), DAB_ERR_NULL);
+    GIVES(dab_model_init(storage, sizeof storage, NULL, m->bytes, &model), DAB_ERR_NULL);
+    GIVES(dab_model_init(storage, sizeof storage, m->artifact, m->bytes, NULL), DAB_ERR_NULL);
+    GIVES(dab_model_init((char *)storage + 4, sizeof storage - 4, m->artifact, m->bytes, &model), DAB_ERR_MISALIGNED);
+    GIVES(dab_model_init(storage, DAB_MODEL_BYTES - 1, m->artifact, m->bytes, &model), DAB_ERR_TOO_SMALL);
+    GIVES(dab_model_init(storage, sizeof storage, storage, 64, &model), DAB_ERR_OVERLAP);
+    GIVES(dab_model_init(storage, sizeof storage, m->artifact, SIZE_MAX, &model), DAB_ERR_TOO_LARGE);
+    GIVES(dab_model_init(storage, sizeof storage, (const char *)m->artifact + 1, m->bytes - 1, &model),
+          DAB_ERR_NOT_AN_ARTIFACT);
+    CHECK(model == NULL);
+    GIVES(dab_assess((const dab_model *)storage, input, m->inputs, scratch, sizeof scratch, &a), DAB_ERR_NOT_INITIALIZED);
+    CHECK(dab_scratch_bytes((const dab_model *)storage) == 0 && dab_scratch_bytes(NULL) == 0);
+    GIVES(dab_model_init(storage, sizeof storage, m->artifact, m->bytes, &model), DAB_OK);
+    bytes = dab_scratch_bytes(model);
+    CHECK(bytes > 0 && bytes <= sizeof scratch);
+
+    GIVES(dab_assess(NULL, input, m->inputs, scratch, bytes, &a), DAB_ERR_NULL);
+    GIVES(dab_assess(model, NULL, m->inputs, scratch, bytes, &a), DAB_ERR_NULL);
+    GIVES(dab_assess(model, input, m->inputs, NULL, bytes, &a), DAB_ERR_NULL);
+    GIVES(dab_assess(model, input, m->inputs, scratch, bytes, NULL), DAB_ERR_NULL);
+    GIVES(dab_assess((const dab_model *)(const void *)((char *)storage + 1), input, m->inputs, scratch, bytes, &a),
+          DAB_ERR_MISALIGNED);
+    GIVES(dab_assess(model, odd, m->inputs, scratch, bytes, &a), DAB_ERR_MISALIGNED);
+    GIVES(dab_assess(model, input, m->inputs, (char *)scratch + 2, bytes, &a), DAB_ERR_MISALIGNED);
+    GIVES(dab_assess(model, input, m->inputs - 1, scratch, bytes, &a), DAB_ERR_LENGTH);
+    GIVES(dab_assess(model, input, 0, scratch, bytes, &a), DAB_ERR_LENGTH);
+    GIVES(dab_assess(model, nan, m->inputs, scratch, bytes, &a), DAB_ERR_NON_FINITE);
+    GIVES(dab_assess(model, input, m->inputs, scratch, bytes - 1, &a), DAB_ERR_SCRATCH);
+    GIVES(dab_assess(model, input, m->inputs, scratch, 0, &a), DAB_ERR_SCRATCH);
+    GIVES(dab_assess(model, (const float *)scratch, m->inputs, scratch, bytes, &a), DAB_ERR_OVERLAP);
+    GIVES(dab_assess(model, input, m->inputs, storage, bytes, &a), DAB_ERR_OVERLAP);
+    GIVES(dab_assess(model, input, SIZE_MAX / 2, scratch, bytes, &a), DAB_ERR_TOO_LARGE);
+    GIVES(dab_self_test(model, scratch, 4), DAB_ERR_SCRATCH);
+    CHECK(untouched(&a));
+    a.size = 4;
+    GIVES(dab_assess(model, input, m->inputs, scratch, bytes, &a), DAB_ERR_STRUCT_SIZE);
+    memset(grown, 0x33, sizeof grown);
+    grown[0].now.size = (uint32_t)sizeof grown[0];
+    GIVES(dab_assess_batch(model, m->input, 2, m->inputs, scratch, bytes, &grown[0].now), DAB_OK);
+    CHECK(bits(grown[1].now.uncertainty) == m->assessment[5] && grown[1].then == 0x33333333);
+
+    a = sized();
+    GIVES(dab_assess_batch(model, nan, 1, m->inputs, scratch, bytes, &a), DAB_ERR_NON_FINITE);
+    GIVES(dab_assess_batch(model, input, 1, m->inputs + 1, scratch, bytes, &a), DAB_ERR_LENGTH);
+    GIVES(dab_assess_batch(model, input, 1, m->inputs, scratch, bytes - 4, &a), DAB_ERR_SCRATCH);
+    GIVES(dab_assess_batch(model, input, SIZE_MAX / 4, m->inputs, scratch, bytes, &a), DAB_ERR_TOO_LARGE);
+    GIVES(dab_assess_batch(model, NULL, 1, m->inputs, scratch, bytes, &a), DAB_ERR_NULL);
+    GIVES(dab_predict(model, input, m->inputs, room, 99, scratch, bytes, &a), DAB_ERR_OUTPUT_LENGTH);
+    GIVES(dab_predict(model, input, m->inputs, NULL, m->outputs, scratch, bytes, &a), DAB_ERR_NULL);
+    GIVES(dab_predict(model, input, m->inputs, input, m->outputs, scratch, bytes, &a), DAB_ERR_OVERLAP);
+    GIVES(dab_explain(model, input, m->inputs, nan, nan + 16, m->codes + 1, nan + 32, m->dim, scratch, bytes, &a),
+          DAB_ERR_OUTPUT_LENGTH);
+    GIVES(dab_explain(model, input, m->inputs, nan, nan + 1, m->codes, nan + 32, m->dim, scratch, bytes, &a),
+          DAB_ERR_OVERLAP);
+    CHECK(untouched(&a) && bits(nats) == bits(-7));
+    shape.size = 0;
+    GIVES(dab_model_shape(model, &shape), DAB_ERR_STRUCT_SIZE);
+
+    GIVES(dab_set_thresholds(model, 0.1f, 0.2f), DAB_ERR_RATES);
+    GIVES(dab_set_thresholds(NULL, 0.2f, 0.1f), DAB_ERR_NULL);
+    GIVES(dab_set_thresholds(model, 0.9f, 0.9f), DAB_OK);
+    GIVES(dab_threshold(model, 2.0f, &nats), DAB_ERR_RATES);
+    GIVES(dab_threshold(model, 1e-6f, &nats), DAB_ERR_NOT_CALIBRATED);
+    CHECK(bits(nats) == bits(-7));
+    GIVES(dab_threshold(model, 0.5f, &nats), DAB_OK);
+    CHECK(nats >= 0);
+
+    for (i = 0; i < REFUSED_COUNT; i++) {
+        gives(dab_model_init(storage, sizeof storage, REFUSED[i].artifact, REFUSED[i].bytes, &other), REFUSED[i].status,
+              REFUSED[i].name);
+        CHECK(other == NULL);
+    }
+    {
+        static uint32_t shifted[4096];
+        CHECK(m->bytes + 2 <= sizeof shifted);
+        memcpy((char *)shifted + 2, m->artifact, m->bytes);
+        GIVES(dab_model_init(storage, sizeof storage, (char *)shifted + 2, m->bytes, &other), DAB_ERR_ARTIFACT_MISALIGNED);
+    }
+    for (i = 0; i < 2; i++) {
+        GIVES(dab_model_init(storage, sizeof storage, WRONG_ANSWERS[i].artifact, WRONG_ANSWERS[i].bytes, &other), DAB_OK);
+        gives(dab_self_test(other, scratch, sizeof scratch), WRONG_ANSWERS[i].status, WRONG_ANSWERS[i].name);
+    }
+}
+
+static void monitors(void) {
+    dab_monitor_config c = {0, 2, 1, 5, 3, 4, 10, 20};
+    dab_monitor monitor;
+    dab_monitor_statistics s;
+    uint32_t now;
+    memset(&monitor, 0, sizeof monitor);
+    c.size = (uint32_t)sizeof c;
+    GIVES(dab_monitor_observe(&monitor, 0, 0), DAB_ERR_NOT_INITIALIZED);
+    GIVES(dab_monitor_init(&monitor, NULL), DAB_ERR_NULL);
+    c.window = 300;
+    GIVES(dab_monitor_init(&monitor, &c), DAB_ERR_CONFIG);
+    c.window = 5;
+    c.size = 3;
+    GIVES(dab_monitor_init(&monitor, &c), DAB_ERR_STRUCT_SIZE);
+    c.size = (uint32_t)sizeof c;
+    GIVES(dab_monitor_init(&monitor, &c), DAB_OK);
+    CHECK(dab_monitor_poll(&monitor, UINT32_MAX - 50) == DAB_STALE);
+    for (now = UINT32_MAX - 50; now != 50; now++) (void)dab_monitor_observe(&monitor, now, 0.5f);
+    CHECK(dab_monitor_observe(&monitor, 50, NAN) == DAB_NOMINAL);
+    CHECK(dab_monitor_observe(&monitor, 51, INFINITY) == DAB_NOMINAL);
+    CHECK(dab_monitor_observe(&monitor, 52, 3) == DAB_FALLBACK);
+    CHECK(dab_monitor_poll(&monitor, 73) == DAB_STALE && dab_monitor_poll(NULL, 73) == DAB_ERR_NULL);
+    memset(&s, 0, sizeof s);
+    s.size = (uint32_t)sizeof s;
+    GIVES(dab_monitor_stats(&monitor, &s), DAB_OK);
+    CHECK(s.alarms == 1 && s.stales == 1 && s.votes == 3 && s.inputs == 104 && s.state == DAB_STALE);
+    CHECK(bits(s.max) == bits(3) && bits(s.min) == bits(0.5f));
+}
+
+static void explorations(void) {
+    dab_exploration_config c = {0, DAB_SCHEDULE_LINEAR, 1, 0, 100, 2, 5, 1};
+    dab_exploration e, f;
+    float u[4] = {1, 2, 3, 10}, bonus[4] = {9, 9, 9, 9}, again[4];
+    unsigned char saved[DAB_EXPLORATION_SAVED_BYTES];
+    c.size = (uint32_t)sizeof c;
+    memset(&e, 0, sizeof e);
+    GIVES(dab_exploration_update(&e, u, 4), DAB_ERR_NOT_INITIALIZED);
+    c.schedule = 7;
+    GIVES(dab_exploration_init(&e, &c), DAB_ERR_CONFIG);
+    c.schedule = DAB_SCHEDULE_LINEAR;
+    GIVES(dab_exploration_init(&e, &c), DAB_OK);
+    GIVES(dab_exploration_init(&f, &c), DAB_OK);
+    GIVES(dab_exploration_update(&e, u, 3), DAB_OK);
+    GIVES(dab_exploration_compute(&e, u, 4, 50, u), DAB_ERR_OVERLAP);
+    GIVES(dab_exploration_compute(&e, u, 4, 50, bonus), DAB_OK);
+    CHECK(bits(bonus[1]) == 0 && bits(bonus[3]) == bits(2.5f));
+    GIVES(dab_exploration_save(&e, saved, 3), DAB_ERR_TOO_SMALL);
+    GIVES(dab_exploration_save(&e, saved, sizeof saved), DAB_OK);
+    GIVES(dab_exploration_restore(&f, saved, sizeof saved), DAB_OK);
+    GIVES(dab_exploration_compute(&f, u, 4, 50, again), DAB_OK);
+    CHECK(memcmp(bonus, again, sizeof bonus) == 0);
+    saved[20] ^= 1;
+    GIVES(dab_exploration_restore(&f, saved, sizeof saved), DAB_ERR_SAVED_STATE);
+    u[0] = NAN;
+    GIVES(dab_exploration_update(&e, u, 4), DAB_ERR_NON_FINITE);
+    GIVES(dab_exploration_compute(&e, u, 4, 0, bonus), DAB_ERR_NON_FINITE);
+}
+
+int main(void) {
+    size_t i;
+    CHECK(second_unit());
+    CHECK(dab_format_oldest() <= dab_format_newest() && dab_version()[0] == '0' + DAB_VERSION_MAJOR);
+    for (i = 0; i < MODEL_COUNT; i++) answers(&MODELS[i]);
+    refusals(&MODELS[0]);
+    monitors();
+    explorations();
+    for (i = 0; i < STATUS_COUNT; i++) {
+        if (!provoked[-STATUSES[i]]) {
+            printf("status %d (%s) was not provoked\n", (int)STATUSES[i], dab_status_string(STATUSES[i]));
+            failures++;
+        }
+        CHECK(strcmp(dab_status_string(STATUSES[i]), "unknown status") != 0);
+    }
+    CHECK(strcmp(dab_status_string(-31), "unknown status") == 0);
+    printf(failures ? "%d failures\n" : "all checks hold\n", failures);
+    return failures != 0;
+}

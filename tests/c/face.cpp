@@ -1,0 +1,78 @@
+// dab.hpp: the same bits as dab.h, without exceptions or RTTI.
+#include "dab.hpp"
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "cases.h"
+
+namespace {
+int failures = 0;
+
+void check(bool holds, const char *what) {
+  if (!holds) {
+    std::printf("does not hold: %s\n", what);
+    ++failures;
+  }
+}
+
+std::uint32_t bits(float x) {
+  std::uint32_t u;
+  std::memcpy(&u, &x, sizeof u);
+  return u;
+}
+
+void answers(const model_case &m) {
+  dab::model<> model;
+  check(model.init(m.artifact, m.bytes - 1).status() == DAB_ERR_TRUNCATED, "a cut artifact");
+  check(!model.init(m.artifact, m.bytes), "init");
+  std::vector<float> scratch(model.scratch_floats()), outputs(m.outputs), distances(m.codes), weights(m.codes);
+  std::vector<float> dimensions(m.dim);
+  std::vector<dab_assessment> batch(m.rows);
+  check(!model.self_test(scratch), "self-test");
+  const auto shape = model.shape();
+  check(shape && shape->inputs == m.inputs, "shape");
+  for (std::uint32_t row = 0; row < m.rows; ++row) {
+    const dab::span<const float> input(m.input + row * m.inputs, m.inputs);
+    const auto a = model.assess(input, scratch);
+    check(a && bits(a->uncertainty) == m.assessment[5 * row], "assess");
+    const auto p = model.predict(input, outputs, scratch);
+    check(p && bits(p->uncertainty) == m.assessment[5 * row], "predict");
+    const auto e = model.explain(input, distances, weights, dimensions, scratch);
+    check(e && bits(e->uncertainty) == m.assessment[5 * row], "explain");
+  }
+  check(!model.assess_batch({m.input, m.rows * m.inputs}, scratch, batch), "batch");
+  check(bits(batch.back().uncertainty) == m.assessment[5 * (m.rows - 1)], "the last of the batch");
+  const auto refused = model.assess({m.input, m.inputs + 1}, scratch);
+  check(!refused && refused.error().status() == DAB_ERR_LENGTH && refused.error().what()[0] != 0, "a refusal");
+}
+}  // namespace
+
+int main() {
+  for (std::size_t i = 0; i < MODEL_COUNT; ++i) answers(MODELS[i]);
+  dab_monitor_config config{};
+  config.enter = 2;
+  config.exit = 1;
+  config.window = config.enter_votes = config.exit_votes = 1;
+  dab::monitor monitor;
+  check(monitor.observe(0, 0) == DAB_ERR_NOT_INITIALIZED, "a monitor before its start");
+  check(!monitor.init(config), "a monitor");
+  check(monitor.observe(1, 0.5f) == DAB_NOMINAL && monitor.observe(2, NAN) == DAB_FALLBACK, "who drives");
+  check(monitor.statistics()->inputs == 2, "statistics");
+  dab_exploration_config bonus{};
+  bonus.start = 1;
+  bonus.clip = 5;
+  bonus.warmup = 2;
+  dab::exploration exploration;
+  const std::array<float, 3> seen{1, 2, 3};
+  std::array<float, 3> out{};
+  std::array<unsigned char, DAB_EXPLORATION_SAVED_BYTES> saved{};
+  check(!exploration.init(bonus) && !exploration.update(seen) && !exploration.compute(seen, 0, out), "a bonus");
+  check(out[2] > out[0] && !exploration.save(saved) && !exploration.restore(saved), "save and restore");
+  std::printf(failures ? "%d failures\n" : "all checks hold\n", failures);
+  return failures != 0;
+}

@@ -1,0 +1,278 @@
+//! The C ABI from outside: `dab-ffi/install` into a folder, then C and C++ programs against what it installed.
+//!
+//! Every program is compiled with all warnings as errors. A tool that is missing is a `SKIPPED` line.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use dab::status;
+use dab_tests::c_cases::{Source, reason, refused, wrong_answers};
+use dab_tests::repository;
+
+const WARNINGS: [&str; 5] = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"];
+
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("c_abi").join(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// Whether a program is there; says so if not.
+fn has(test: &str, program: &str) -> bool {
+    let found = Command::new(program).arg("--version").output().is_ok_and(|o| o.status.success());
+    if !found {
+        println!("\nSKIPPED {test}: {program} is not installed");
+    }
+    found
+}
+
+fn run(command: &mut Command) -> Output {
+    let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{command:?}\n{out}{err}");
+    output
+}
+
+fn text(output: Output) -> String {
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The install tree; built once.
+fn installed() -> &'static Path {
+    static TREE: OnceLock<PathBuf> = OnceLock::new();
+    TREE.get_or_init(|| {
+        let tree = folder("installed");
+        let said = text(run(Command::new(repository().join("dab-ffi/install")).env("PREFIX", &tree)));
+        println!("{said}");
+        tree
+    })
+}
+
+/// A folder with the test programs' sources and `cases.c`.
+fn sources(test: &str) -> PathBuf {
+    let folder = folder(test);
+    for entry in std::fs::read_dir(repository().join("tests/c")).unwrap() {
+        let path = entry.unwrap().path();
+        std::fs::copy(&path, folder.join(path.file_name().unwrap())).unwrap();
+    }
+    let refused = refused();
+    let cases: Vec<(&str, &[u8], i32)> =
+        refused.iter().map(|(name, bytes)| (*name, &**bytes, status::of_artifact(&reason(bytes)))).collect();
+    let wrong = wrong_answers();
+    let wrong = [
+        ("uncertainty", &*wrong[0], status::DAB_ERR_SELF_TEST),
+        ("digest", &*wrong[1], status::DAB_ERR_SELF_TEST_DIGEST),
+    ];
+    // No call of the static library gives these: files, the info section, errors of a later core.
+    let silent = [status::DAB_ERR_FILE, status::DAB_ERR_INFO, status::DAB_ERR_UNKNOWN];
+    let numbers = status::ALL.iter().map(|(n, _)| *n).filter(|n| !silent.contains(n)).collect::<Vec<_>>();
+    let mut source = Source::new();
+    source.models();
+    source.statuses("REFUSED", "", &cases);
+    source.statuses("WRONG_ANSWERS", "2", &wrong);
+    source.numbers(&numbers);
+    std::fs::write(folder.join("cases.c"), source.finish()).unwrap();
+    folder
+}
+
+/// Compiles C files of `folder` into a program that is linked with the static library.
+fn compile(folder: &Path, compiler: &str, standard: &str, flags: &[&str], files: &[&str]) -> PathBuf {
+    let program = folder.join(format!("{}-{compiler}-{standard}", files[0]));
+    run(Command::new(compiler)
+        .current_dir(folder)
+        .arg(format!("-std={standard}"))
+        .args(WARNINGS)
+        .args(flags)
+        .arg("-I")
+        .arg(installed().join("include"))
+        .args(files)
+        .arg(installed().join("lib/libdab.a"))
+        .arg("-o")
+        .arg(&program));
+    program
+}
+
+const ABI: [&str; 3] = ["abi.c", "second.c", "cases.c"];
+
+#[test]
+fn c_programs_give_the_bits_and_the_codes() {
+    let folder = sources("c");
+    for compiler in ["gcc", "clang"] {
+        if has("c_programs_give_the_bits_and_the_codes", compiler) {
+            for standard in ["c99", "c11"] {
+                run(&mut Command::new(compile(&folder, compiler, standard, &["-O1"], &ABI)));
+            }
+        }
+    }
+}
+
+#[test]
+fn cpp_programs_give_the_bits() {
+    let folder = sources("cpp");
+    run(Command::new("gcc")
+        .current_dir(&folder)
+        .args(["-c", "cases.c", "-I"])
+        .arg(installed().join("include")));
+    for compiler in ["g++", "clang++"] {
+        if has("cpp_programs_give_the_bits", compiler) {
+            for flags in [&["-fno-exceptions", "-fno-rtti"][..], &["-DDAB_HOST", "-O2"]] {
+                let standard = "c++17";
+                // Without the shared library dab_model_open is declared, and must not be needed.
+                let flags = [flags, &["-ffunction-sections", "-Wl,--gc-sections"]].concat();
+                run(&mut Command::new(compile(
+                    &folder,
+                    compiler,
+                    standard,
+                    &flags,
+                    &["face.cpp", "cases.o"],
+                )));
+            }
+        }
+    }
+}
+
+#[test]
+fn valgrind_and_sanitizers_are_content() {
+    let test = "valgrind_and_sanitizers_are_content";
+    let folder = sources("memory");
+    if has(test, "valgrind") {
+        let program = compile(&folder, "gcc", "c99", &["-g"], &ABI);
+        run(Command::new("valgrind").args(["-q", "--error-exitcode=9", "--leak-check=full"]).arg(program));
+    }
+    let flags = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+    run(&mut Command::new(compile(&folder, "gcc", "c11", &flags, &ABI)));
+}
+
+#[test]
+fn eight_threads_share_a_model() {
+    let folder = sources("threads");
+    for (standard, flags) in
+        [("c99", &["-pthread", "-O2"][..]), ("c11", &["-pthread", "-g", "-fsanitize=thread"])]
+    {
+        let program = compile(&folder, "gcc", standard, flags, &["threads.c", "cases.c"]);
+        // TSan wants the addresses of old kernels; setarch gives them.
+        let setarch = Command::new("setarch").args(["-R", "true"]).output().is_ok_and(|o| o.status.success());
+        let mut command = if setarch { Command::new("setarch") } else { Command::new(&program) };
+        if setarch {
+            command.arg("-R").arg(&program);
+        }
+        run(&mut command);
+    }
+}
+
+/// Functions that the header declares.
+fn declared() -> Vec<String> {
+    let header = std::fs::read_to_string(installed().join("include/dab.h")).unwrap();
+    let functions = header.split("extern \"C\" {").nth(1).unwrap();
+    let mut names: Vec<String> = functions
+        .lines()
+        .filter(|line| !line.starts_with([' ', '/', '*', '#', '}']))
+        .filter_map(|line| line.split_once('(').map(|(before, _)| before))
+        .filter_map(|before| before.rsplit([' ', '*']).next().map(Into::into))
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn the_libraries_export_what_the_header_declares() {
+    let symbols = |args: &[&str], file: &str| -> Vec<String> {
+        let said = text(run(Command::new("nm").args(args).arg(installed().join("lib").join(file))));
+        let mut names: Vec<String> =
+            said.lines().filter_map(|l| l.split_whitespace().nth(2).map(Into::into)).collect();
+        names.sort();
+        names
+    };
+    let declared = declared();
+    assert!(declared.len() > 20, "{declared:?}");
+    assert_eq!(symbols(&["-D", "--defined-only"], "libdab.so"), declared);
+    let host = ["dab_model_open", "dab_model_close"];
+    let device: Vec<String> = declared.into_iter().filter(|n| !host.contains(&&**n)).collect();
+    assert_eq!(symbols(&["--extern-only", "--defined-only"], "libdab.a"), device);
+}
+
+#[test]
+fn a_moved_tree_works_with_pkg_config_and_cmake() {
+    let test = "a_moved_tree_works_with_pkg_config_and_cmake";
+    let folder = sources("moved tree");
+    let tree = folder.join("usr local");
+    run(Command::new("cp").arg("-a").arg(installed()).arg(&tree));
+    std::fs::write(folder.join("model.dab"), &dab_tests::specs::real()[0].1.to_bytes().unwrap()).unwrap();
+    let run_here = |program: &str| {
+        let program = Command::new(folder.join(program))
+            .current_dir(&folder)
+            .env("LD_LIBRARY_PATH", tree.join("lib"))
+            .output()
+            .unwrap();
+        assert!(program.status.success(), "{program:?}");
+    };
+    if has(test, "pkg-config") {
+        // By hand: as a user would type it.
+        let build = "eval gcc -std=c99 host.c $(pkg-config --cflags --libs dab) -o by-pkg-config";
+        run(Command::new("sh")
+            .args(["-euc", build])
+            .current_dir(&folder)
+            .env("PKG_CONFIG_PATH", tree.join("lib/pkgconfig")));
+        run_here("by-pkg-config");
+    }
+    if has(test, "cmake") {
+        let out = folder.join("cmake out");
+        run(Command::new("cmake")
+            .arg("-S")
+            .arg(&folder)
+            .arg("-B")
+            .arg(&out)
+            .arg(format!("-DCMAKE_PREFIX_PATH={}", tree.display())));
+        run(Command::new("cmake").arg("--build").arg(&out));
+        for program in ["by-static", "by-shared"] {
+            run_here(&format!("cmake out/{program}"));
+        }
+    }
+}
+
+#[test]
+fn python_gives_batches_and_bonuses() {
+    let test = "python_gives_batches_and_bonuses";
+    if !Command::new("python3").args(["-c", "import numpy"]).output().is_ok_and(|o| o.status.success()) {
+        println!("\nSKIPPED {test}: python3 with NumPy is not installed");
+        return;
+    }
+    let folder = sources("python");
+    std::fs::write(folder.join("model.dab"), &dab_tests::specs::real()[0].1.to_bytes().unwrap()).unwrap();
+    run(Command::new("python3")
+        .args(["-B", "batches.py", "model.dab"])
+        .current_dir(&folder)
+        .env("DAB_LIBRARY", installed().join("lib/libdab.so"))
+        .env("PYTHONPATH", repository().join("examples/python-ctypes")));
+}
+
+#[test]
+fn the_monitored_controller_survives_and_the_unwatched_one_does_not() {
+    let folder = folder("controller");
+    for file in ["main.c", "model.c", "Makefile"] {
+        std::fs::copy(repository().join("examples/c-controller").join(file), folder.join(file)).unwrap();
+    }
+    let (include, library) = (installed().join("include"), installed().join("lib/libdab.a"));
+    let dab = format!("DAB=-I'{}' '{}'", include.display(), library.display());
+    // The model is newer than what it is made from, which is not here.
+    run(Command::new("make").args(["-s", "-o", "model.c", &dab]).current_dir(&folder));
+    let said = text(run(Command::new("./controller").current_dir(&folder)));
+    assert!(said.contains("safe ") && said.contains("balanced to the end; 1 alarms"), "{said}");
+    let alone = Command::new("./controller").arg("--unwatched").current_dir(&folder).output().unwrap();
+    assert_eq!(alone.status.code(), Some(1));
+    assert!(text(alone).contains("the pole fell"));
+}
+
+/// The static library is built with a panic handler that cannot be linked, and refused by the install script
+/// if it is still needed. Level 3 is the one that all other tests use.
+#[test]
+fn no_panic_is_reachable_at_other_optimisation_levels() {
+    for level in ["2", "s"] {
+        let tree = folder(&format!("opt-{level}"));
+        let mut install = Command::new(repository().join("dab-ffi/install"));
+        let said = text(run(install.env("PREFIX", &tree).env("OPT", level).env("SHARED", "no")));
+        println!("optimisation {level}: {said}");
+    }
+}
