@@ -1,9 +1,9 @@
 /* dab: how far is an input from what a neural network was trained on?
  *
- * A model is one file (.dab, made by `dab pack` or `dab export`). This library reads it where it lies, flash or
- * RAM, and answers for each input: an uncertainty in nats, a p-value, a verdict. It also predicts what the
- * network predicts, explains, watches a stream of inputs (dab_monitor) and rewards exploration
- * (dab_exploration). The same bits come out on every processor.
+ * A model is one file (.dab, made by `dab train` or `dab pack`; `dab export` makes a C array of it). This library
+ * reads it where it lies, flash or RAM, and answers for each input: an uncertainty in nats, a p-value, a
+ * verdict. It also predicts what the network predicts, explains, watches a stream of inputs (dab_monitor) and
+ * rewards exploration (dab_exploration). The same bits come out on every processor.
  *
  * USAGE. Link with -ldab; C99 and later, C++.
  *

@@ -199,7 +199,7 @@ fn a_moved_tree_works_with_pkg_config_and_cmake() {
     let folder = sources("moved tree");
     let tree = folder.join("usr local");
     run(Command::new("cp").arg("-a").arg(installed()).arg(&tree));
-    std::fs::write(folder.join("model.dab"), &dab_tests::specs::real()[0].1.to_bytes().unwrap()).unwrap();
+    std::fs::write(folder.join("model.dab"), dab_tests::specs::real()[0].1.to_bytes().unwrap()).unwrap();
     let run_here = |program: &str| {
         let program = Command::new(folder.join(program))
             .current_dir(&folder)
@@ -240,7 +240,7 @@ fn python_gives_batches_and_bonuses() {
         return;
     }
     let folder = sources("python");
-    std::fs::write(folder.join("model.dab"), &dab_tests::specs::real()[0].1.to_bytes().unwrap()).unwrap();
+    std::fs::write(folder.join("model.dab"), dab_tests::specs::real()[0].1.to_bytes().unwrap()).unwrap();
     run(Command::new("python3")
         .args(["-B", "batches.py", "model.dab"])
         .current_dir(&folder)

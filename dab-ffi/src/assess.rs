@@ -5,6 +5,7 @@ use core::mem::size_of;
 
 use dab_core::Verdict;
 
+use crate::isa::Widest;
 use crate::model::{Handle, Loaded, loaded, scratch_span};
 use crate::ptr::{self, Sized32, Span, span};
 use crate::status::{
@@ -139,7 +140,7 @@ pub unsafe extern "C" fn dab_assess(
 unsafe fn assess(call: &Call) -> Result<()> {
     // SAFETY: handed on.
     let checked = unsafe { call.check([Span::NONE; 3])? };
-    let found = checked.loaded.model.assess(checked.input, checked.scratch);
+    let found = checked.loaded.model.assess_on(Widest, checked.input, checked.scratch);
     let found = found.map_err(|e| status::of_input(&e))?;
     // SAFETY: `out` was checked; the caller promises that it is writable.
     unsafe { ptr::put(call.out, assessment(&found, checked.size)) };
@@ -195,7 +196,7 @@ unsafe fn assess_batch(call: Call, rows: usize) -> Result<()> {
     let scratch = unsafe { ptr::slice_mut(call.scratch, call.floats) };
     let mut out = call.out;
     while let Some((row, after)) = rest.split_at_checked(call.inputs).filter(|(row, _)| !row.is_empty()) {
-        let found = loaded.model.assess(row, scratch).map_err(|e| status::of_input(&e))?;
+        let found = loaded.model.assess_on(Widest, row, scratch).map_err(|e| status::of_input(&e))?;
         // SAFETY: `span` checked the memory of all rows; the caller promises that it is writable.
         unsafe { ptr::put(out, assessment(&found, size)) };
         out = out.wrapping_byte_add(size);
@@ -230,7 +231,7 @@ unsafe fn predict(call: &Call, outputs: *mut f32, count: usize) -> Result<()> {
     // SAFETY: checked above, apart from all else; the caller promises writable memory that is this call's alone
     // (dab.h, "Memory").
     let outputs = unsafe { ptr::slice_mut(outputs, count) };
-    let found = checked.loaded.model.predict_into(checked.input, outputs, checked.scratch);
+    let found = checked.loaded.model.predict_on(Widest, checked.input, outputs, checked.scratch);
     let found = found.map_err(|e| status::of_input(&e))?;
     // SAFETY: `out` was checked; the caller promises that it is writable.
     unsafe { ptr::put(call.out, assessment(&found, checked.size)) };

@@ -29,6 +29,8 @@ pub mod explore;
 #[cfg(feature = "host")]
 pub mod host;
 
+pub mod isa;
+
 #[cfg(all(feature = "panic-handler", not(feature = "host")))]
 mod panic;
 pub mod ptr;

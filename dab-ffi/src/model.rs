@@ -5,6 +5,7 @@ use core::mem::{align_of, size_of};
 
 use dab_core::{CovarianceKind, Model, Rates, Task};
 
+use crate::isa::Widest;
 use crate::ptr::{self, Sized32, Span, Tagged, span};
 use crate::status::{
     self, DAB_ERR_NOT_CALIBRATED, DAB_ERR_NULL, DAB_ERR_RATES, DAB_ERR_TOO_SMALL, DAB_OK, Result, Status,
@@ -210,7 +211,7 @@ unsafe fn self_test(model: *const Handle, scratch: *mut f32, floats: usize) -> R
     ptr::disjoint(&[scratch_span(scratch, floats)?], &places)?;
     // SAFETY: checked above; the caller promises writable memory that is this call's alone.
     let scratch = unsafe { ptr::slice_mut(scratch, floats) };
-    loaded.model.self_test(scratch).map_err(|e| status::of_self_test(&e))
+    loaded.model.self_test_on(Widest, scratch).map_err(|e| status::of_self_test(&e))
 }
 
 /// Where scratch lies. NULL is a mistake even if its size is 0.
