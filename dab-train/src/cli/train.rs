@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    io::Write,
     path::{Path, PathBuf},
 };
 
@@ -98,13 +99,14 @@ impl Args {
             let folder = if self.seeds == 1 { out.clone() } else { out.join(format!("seed-{seed}")) };
             let seeded = self.one(&Experiment { seed, ..experiment.clone() }, &folder, &device)?;
             write(&experiment, &seeded, &folder)?;
-            println!("seed {seed}: {}", headline(&seeded.evaluation));
+            self.say(&format!("seed {seed}: {}", headline(&seeded.evaluation)));
             all.push(seeded);
         }
         let summary = summarise(&all);
         if all.len() > 1 {
             for (name, summary) in &summary {
-                println!("{name:32} {}  [{:.4}, {:.4}]", summary.show(4), summary.min, summary.max);
+                let (shown, min, max) = (summary.show(4), summary.min, summary.max);
+                self.say(&format!("{name:32} {shown}  [{min:.4}, {max:.4}]"));
             }
             let table: serde_json::Map<_, _> =
                 summary.iter().map(|(name, summary)| (name.clone(), json!(summary))).collect();
@@ -120,8 +122,18 @@ impl Args {
         let html = page(&experiment, &all, &baselines, &summary, drawn)?;
         fs::write(out.join("report.html"), html)
             .with_context(|| format!("cannot write into {}", out.display()))?;
-        println!("results in {}", out.display());
+        self.say(&format!("results in {}", out.display()));
         Ok(())
+    }
+
+    /// One line for people: on standard error when standard output carries JSON.
+    fn say(&self, line: &str) {
+        // A closed pipe is the reader's wish to stop listening, not a failure of the run.
+        let _ = if self.json_lines {
+            writeln!(std::io::stderr(), "{line}")
+        } else {
+            writeln!(std::io::stdout(), "{line}")
+        };
     }
 
     fn one(&self, experiment: &Experiment, folder: &Path, device: &Device) -> Result<Seeded> {
