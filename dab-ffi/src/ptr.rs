@@ -80,7 +80,7 @@ pub unsafe fn slice<'a, T>(pointer: *const T, count: usize) -> &'a [T] {
 /// The values at `pointer`, to be written.
 ///
 /// # Safety
-/// As [`slice`]; and the memory is writable, and `disjoint` found it apart from all other memory of the call.
+/// As [`slice()`]; and the memory is writable, and `disjoint` found it apart from all other memory of the call.
 pub unsafe fn slice_mut<'a, T>(pointer: *mut T, count: usize) -> &'a mut [T] {
     if count == 0 {
         return &mut [];
