@@ -11,6 +11,7 @@ use crate::scalar::{elu, gelu, silu, tame, tanh};
 
 /// What follows an affine map. The order is the artifact's encoding: append only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Activation {
     /// y = x.
     #[default]

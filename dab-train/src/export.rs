@@ -11,11 +11,10 @@ use anyhow::{Context, Result, ensure};
 use dab_core::artifact::AlignedBytes;
 use dab_core::artifact::schema::Residual;
 use dab_core::artifact::writer::{CalibrationSpec, Codes, DecoderSpec, Dense, Head, Normalization, Spec};
-use dab_core::{Activation as CoreActivation, CovarianceKind, Rates, Task};
+use dab_core::{CovarianceKind, Rates, Task};
 use serde::Serialize;
 
 use crate::{
-    backbone::Activation,
     bottleneck::encoder::Covariance,
     data::Table,
     dispatch::Wide,
@@ -122,7 +121,7 @@ fn spec(trained: &Trained, info: Vec<(String, String)>) -> Spec {
         weight: transposed(&layer.affine),
         bias: layer.affine.bias.clone(),
         outputs: layer.affine.outputs,
-        activation: activation(layer.activation),
+        activation: layer.activation,
         residual: layer.residual.map(|source| Residual { source: source as u8, before_activation: false }),
     });
     Spec {
@@ -135,7 +134,7 @@ fn spec(trained: &Trained, info: Vec<(String, String)>) -> Spec {
         head: Head {
             weight: transposed(&trained.head),
             bias: trained.head.bias.clone(),
-            activation: activation(trained.activation),
+            activation: trained.activation,
             covariance: match trained.covariance {
                 Covariance::Diagonal => CovarianceKind::Diagonal,
                 Covariance::Spectral => CovarianceKind::Spectral,
@@ -181,17 +180,6 @@ fn decoder(trained: &Trained) -> DecoderSpec {
 fn transposed(affine: &Affine) -> Vec<f32> {
     let (inputs, outputs) = (affine.inputs, affine.outputs);
     (0..inputs * outputs).map(|k| affine.weight[(k % inputs) * outputs + k / inputs]).collect()
-}
-
-fn activation(activation: Activation) -> CoreActivation {
-    match activation {
-        Activation::Identity => CoreActivation::Identity,
-        Activation::Relu => CoreActivation::Relu,
-        Activation::Elu => CoreActivation::Elu,
-        Activation::Gelu => CoreActivation::Gelu,
-        Activation::Silu => CoreActivation::Silu,
-        Activation::Tanh => CoreActivation::Tanh,
-    }
 }
 
 #[cfg(test)]

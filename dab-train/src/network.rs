@@ -8,7 +8,7 @@ use burn::tensor::{Device, Tensor, activation::log_softmax};
 
 use crate::{
     backbone::{
-        Activation,
+        Activation, activate,
         mlp::{Dense, Mlp},
     },
     bottleneck::encoder::{Covariance, Encoding},
@@ -142,7 +142,7 @@ impl Network {
     #[must_use]
     pub fn encode(&self, x: Tensor<2>) -> Encoding {
         let features = self.backbone.forward(x); // [batch, F]
-        let outputs = self.head.forward(self.activation.apply(features)); // [batch, d + …]
+        let outputs = self.head.forward(activate(self.activation, features)); // [batch, d + …]
         Encoding::new(outputs, self.dim, self.covariance)
     }
 

@@ -6,7 +6,7 @@
 use burn::tensor::{Device, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
-use super::Activation;
+use super::{Activation, activate};
 use crate::random::Random;
 
 /// How weights start.
@@ -134,7 +134,8 @@ impl Mlp {
     pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         let mut outputs = vec![x];
         for layer in &self.layers {
-            let mut output = layer.activation.apply(layer.dense.forward(outputs[outputs.len() - 1].clone()));
+            let mut output =
+                activate(layer.activation, layer.dense.forward(outputs[outputs.len() - 1].clone()));
             if let Some(earlier) = layer.residual {
                 output = output + outputs[earlier].clone();
             }
