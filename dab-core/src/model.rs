@@ -153,8 +153,7 @@ impl<'a> Model<'a> {
     /// Floats of scratch that every call needs.
     #[must_use]
     pub fn scratch_len(&self) -> usize {
-        let plan = self.scratch_plan();
-        plan.raw + plan.work + plan.distances
+        self.scratch_plan().total()
     }
 
     /// Multiply-adds per assessment, decoder included: what the shape costs, whatever the input.

@@ -37,6 +37,13 @@ pub(crate) struct ScratchPlan {
     pub(crate) distances: usize,
 }
 
+impl ScratchPlan {
+    /// Floats in all.
+    pub(crate) const fn total(&self) -> usize {
+        self.raw + self.work + self.distances
+    }
+}
+
 impl Model<'_> {
     pub(crate) fn scratch_plan(&self) -> ScratchPlan {
         let dim = self.codebook.dim;
@@ -76,17 +83,22 @@ impl Model<'_> {
             expected,
             found,
         })?;
-        let (needed, found) = (self.scratch_len(), scratch.len());
-        let scratch = scratch.get_mut(..needed).ok_or(InputError::Scratch { needed, found })?;
-        isa.run(Pass { model: self, input, scratch })
+        let plan = self.scratch_plan();
+        let short = InputError::Scratch { needed: plan.total(), found: scratch.len() };
+        let scratch = scratch.get_mut(..plan.total()).ok_or(short)?;
+        isa.run(Pass { model: self, input, scratch, plan }).and_then(|pass| pass.ok_or(short))
     }
 
     #[inline(always)]
-    fn forward<'s>(&self, input: &[f32], scratch: &'s mut [f32]) -> Option<Evaluation<'s>> {
-        let plan = self.scratch_plan();
+    fn forward<'s>(
+        &self,
+        input: &[f32],
+        scratch: &'s mut [f32],
+        plan: &ScratchPlan,
+    ) -> Option<Evaluation<'s>> {
         let (raw, rest) = scratch.split_at_mut_checked(plan.raw)?;
         let (work, distances) = rest.split_at_mut_checked(plan.work)?;
-        self.raw_into(input, raw, work, &plan)?;
+        self.raw_into(input, raw, work, plan)?;
         let gaussian = self.gaussian(raw, work)?;
         self.codebook.distances_into(&gaussian, distances);
         let expected = self.codebook.expected_distance(distances);
@@ -168,10 +180,12 @@ struct Pass<'m, 'a, 's> {
     model: &'m Model<'a>,
     input: &'m [f32],
     scratch: &'s mut [f32],
+    plan: ScratchPlan,
 }
 
 impl<'s> Kernel for Pass<'_, '_, 's> {
-    type Output = Result<Evaluation<'s>, InputError>;
+    /// `None` when the scratch is shorter than the plan.
+    type Output = Result<Option<Evaluation<'s>>, InputError>;
 
     #[inline(always)]
     fn call(self) -> Self::Output {
@@ -181,9 +195,7 @@ impl<'s> Kernel for Pass<'_, '_, 's> {
         {
             return Err(InputError::NonFinite { index });
         }
-        let found = self.scratch.len();
-        let short = InputError::Scratch { needed: self.model.scratch_len(), found };
-        self.model.forward(self.input, self.scratch).ok_or(short)
+        Ok(self.model.forward(self.input, self.scratch, &self.plan))
     }
 }
 

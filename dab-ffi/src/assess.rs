@@ -89,6 +89,16 @@ struct Checked<'a> {
 }
 
 impl Call {
+    /// From the arguments as C gives them: scratch in bytes, of which whole floats are used.
+    fn new(
+        model: *const Handle,
+        (input, inputs): (*const f32, usize),
+        (scratch, scratch_bytes): (*mut c_void, usize),
+        out: *mut Assessment,
+    ) -> Self {
+        Self { model, input, inputs, scratch: scratch.cast(), floats: scratch_bytes / size_of::<f32>(), out }
+    }
+
     /// Checks everything, with `results` as further memory that is written.
     ///
     /// # Safety
@@ -131,8 +141,7 @@ pub unsafe extern "C" fn dab_assess(
     scratch_bytes: usize,
     out: *mut Assessment,
 ) -> Status {
-    let call =
-        Call { model, input, inputs, scratch: scratch.cast(), floats: scratch_bytes / size_of::<f32>(), out };
+    let call = Call::new(model, (input, inputs), (scratch, scratch_bytes), out);
     // SAFETY: the caller's promises (dab.h, "Memory") are handed on.
     status::of(unsafe { assess(&call) })
 }
@@ -160,8 +169,7 @@ pub unsafe extern "C" fn dab_assess_batch(
     scratch_bytes: usize,
     out: *mut Assessment,
 ) -> Status {
-    let call =
-        Call { model, input, inputs, scratch: scratch.cast(), floats: scratch_bytes / size_of::<f32>(), out };
+    let call = Call::new(model, (input, inputs), (scratch, scratch_bytes), out);
     // SAFETY: the caller's promises (dab.h, "Memory") are handed on.
     status::of(unsafe { assess_batch(call, rows) })
 }
@@ -219,8 +227,7 @@ pub unsafe extern "C" fn dab_predict(
     scratch_bytes: usize,
     out: *mut Assessment,
 ) -> Status {
-    let call =
-        Call { model, input, inputs, scratch: scratch.cast(), floats: scratch_bytes / size_of::<f32>(), out };
+    let call = Call::new(model, (input, inputs), (scratch, scratch_bytes), out);
     // SAFETY: the caller's promises (dab.h, "Memory") are handed on.
     status::of(unsafe { predict(&call, outputs, output_count) })
 }
@@ -257,8 +264,7 @@ pub unsafe extern "C" fn dab_explain(
     scratch_bytes: usize,
     out: *mut Assessment,
 ) -> Status {
-    let call =
-        Call { model, input, inputs, scratch: scratch.cast(), floats: scratch_bytes / size_of::<f32>(), out };
+    let call = Call::new(model, (input, inputs), (scratch, scratch_bytes), out);
     // SAFETY: the caller's promises (dab.h, "Memory") are handed on.
     status::of(unsafe { explain(&call, [distances, assignment], codes, dimensions, dim) })
 }

@@ -17,12 +17,18 @@ pub type Lanes = [f32; LANES];
 /// Machines with wide registers take four rows at a time, small ones a row at a time: the same bits.
 pub const WIDE: bool = cfg!(target_pointer_width = "64");
 
+/// The same values, which the compiler of a wide machine must lay out as arrays: left to itself it mixes the
+/// lanes of what comes before with those of what follows, and computes both in pairs or one by one.
+#[inline(always)]
+pub(super) fn settled<T>(values: T) -> T {
+    if WIDE { core::hint::black_box(values) } else { values }
+}
+
 /// Sum of the lanes, in the order of the module's formula.
 #[inline(always)]
 #[must_use]
 pub fn fold(lanes: Lanes) -> f32 {
-    // Seen through, the tree below tempts the compiler to accumulate in pairs, at a third of the speed.
-    let [a, b, c, d, e, f, g, h] = if WIDE { core::hint::black_box(lanes) } else { lanes };
+    let [a, b, c, d, e, f, g, h] = settled(lanes);
     ((a + e) + (c + g)) + ((b + f) + (d + h))
 }
 

@@ -11,7 +11,7 @@
 //! function of |λ| is the same on the whole plane. The number of sweeps depends on the dimension alone,
 //! and a rotation costs the same whether it turns or not, so time does not depend on the values.
 
-use super::dot::{LANES, WIDE};
+use super::dot::{LANES, WIDE, settled};
 use crate::scalar::{SMALLEST, rsqrt_near_one, rsqrt_roughly, sqrt};
 
 /// The largest dimension that the number of sweeps and the stated accuracy were measured for.
@@ -171,13 +171,6 @@ fn inner_products(g: &[f32], width: usize, first: usize) -> [[f32; BLOCK]; 3] {
         rest = after;
     }
     settled([xx, yy, xy])
-}
-
-/// The same values, which the compiler must lay out as arrays: left to itself it mixes lanes of the sums
-/// above with those of the angles below, and computes both one by one.
-#[inline(always)]
-fn settled<T>(values: T) -> T {
-    if WIDE { core::hint::black_box(values) } else { values }
 }
 
 /// `row[first .. first + BLOCK]`, zeros from `end` on.
