@@ -300,7 +300,7 @@ pub struct Training {
     /// Stops early, when present.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub early_stopping: Option<EarlyStopping>,
-    /// Epochs between checkpoints; 0 for none.
+    /// Epochs between checkpoints; 0 for one at the end only.
     #[serde(default)]
     pub checkpoint_every: usize,
 }

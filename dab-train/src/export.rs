@@ -1,4 +1,4 @@
-//! A trained model → `model.dab`, and the proof that the device agrees.
+//! A trained model → `model.dab`.
 //!
 //! ```text
 //! Trained → Spec → artifact without a table → scores of held-out inputs → artifact with the table
@@ -7,12 +7,11 @@
 //! The calibration table is made of dab-core's own scores, not of the trainer's: the device ranks an input
 //! among numbers that it would have computed itself, bit for bit.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use dab_core::artifact::AlignedBytes;
 use dab_core::artifact::schema::Residual;
 use dab_core::artifact::writer::{CalibrationSpec, Codes, DecoderSpec, Dense, Head, Normalization, Spec};
 use dab_core::{CovarianceKind, Rates, Task};
-use serde::Serialize;
 
 use crate::{
     bottleneck::encoder::Covariance,
@@ -24,23 +23,6 @@ use crate::{
 
 /// Inputs that travel in the artifact as known answers.
 const SELF_TESTS: usize = 4;
-/// Where the trainer's and the device's u may differ, relative to u or to one nat, whichever is more: a
-/// distance below a nat is a small difference of terms of several nats in both.
-pub const PARITY: f64 = 1e-4;
-
-/// How well two sets of scores of the same inputs agree.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Parity {
-    /// Inputs compared.
-    pub inputs: usize,
-    /// Largest |Δu|, nats.
-    pub largest_difference: f64,
-    /// Largest |Δu| / max(u, 1 nat).
-    pub largest_relative: f64,
-    /// Rank correlation (Spearman) of the two.
-    pub rank_correlation: f64,
-}
-
 /// The artifact of a trained model, calibrated on `held_out`.
 ///
 /// # Errors
@@ -67,49 +49,6 @@ pub fn scores(artifact: &[u8], inputs: &Table) -> Result<Vec<f32>> {
     let wide = Wide::detect();
     let score = |row: &[f32]| Ok(model.assess_on(wide, row, &mut scratch)?.uncertainty);
     inputs.iter().map(score).collect()
-}
-
-/// Compares the trainer's scores with the device's.
-///
-/// # Errors
-/// When they are of different inputs, or differ by more than [`PARITY`].
-pub fn verify(trainer: &[f32], device: &[f32]) -> Result<Parity> {
-    ensure!(trainer.len() == device.len(), "{} scores against {}", trainer.len(), device.len());
-    let (mut largest_difference, mut largest_relative) = (0.0f64, 0.0f64);
-    for (&a, &b) in trainer.iter().zip(device) {
-        let difference = (f64::from(a) - f64::from(b)).abs();
-        largest_difference = largest_difference.max(difference);
-        largest_relative = largest_relative.max(difference / f64::from(a).max(1.0));
-    }
-    let rank_correlation = rank_correlation(trainer, device);
-    let found = Parity { inputs: trainer.len(), largest_difference, largest_relative, rank_correlation };
-    ensure!(
-        largest_relative <= PARITY,
-        "the device's scores differ from the trainer's by {largest_relative:.1e} of u, allowed are {PARITY:.0e}"
-    );
-    Ok(found)
-}
-
-/// Spearman's correlation: Pearson's, of the ranks; ties share their mean rank.
-fn rank_correlation(a: &[f32], b: &[f32]) -> f64 {
-    let (a, b) = (ranks(a), ranks(b));
-    let mean = (a.len() as f64 - 1.0) / 2.0;
-    let product = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(x, y)| (x - mean) * (y - mean)).sum::<f64>();
-    let size = (product(&a, &a) * product(&b, &b)).sqrt();
-    if size > 0.0 { product(&a, &b) / size } else { 1.0 }
-}
-
-fn ranks(values: &[f32]) -> Vec<f64> {
-    let mut order: Vec<usize> = (0..values.len()).collect();
-    order.sort_by(|&i, &j| values[i].total_cmp(&values[j]));
-    let mut ranks = vec![0.0; values.len()];
-    let mut start = 0;
-    for tied in order.chunk_by(|&i, &j| values[i] == values[j]) {
-        let rank = start as f64 + (tied.len() - 1) as f64 / 2.0;
-        tied.iter().for_each(|&i| ranks[i] = rank);
-        start += tied.len();
-    }
-    ranks
 }
 
 fn spec(trained: &Trained, info: Vec<(String, String)>) -> Spec {
@@ -180,23 +119,4 @@ fn decoder(trained: &Trained) -> DecoderSpec {
 fn transposed(affine: &Affine) -> Vec<f32> {
     let (inputs, outputs) = (affine.inputs, affine.outputs);
     (0..inputs * outputs).map(|k| affine.weight[(k % inputs) * outputs + k / inputs]).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranks_share_ties() {
-        assert_eq!(ranks(&[3.0, 1.0, 3.0, 2.0]), [2.5, 0.0, 2.5, 1.0]);
-        assert!((rank_correlation(&[1.0, 2.0, 3.0], &[10.0, 20.0, 30.0]) - 1.0).abs() < 1e-12);
-        assert!((rank_correlation(&[1.0, 2.0, 3.0], &[3.0, 2.0, 1.0]) + 1.0).abs() < 1e-12);
-    }
-
-    #[test]
-    fn a_difference_is_refused() {
-        assert!(verify(&[1.0, 2.0], &[1.0, 2.0001]).is_ok());
-        assert!(verify(&[1.0, 2.0], &[1.0, 2.001]).is_err());
-        assert!(verify(&[1.0], &[1.0, 2.0]).is_err());
-    }
 }

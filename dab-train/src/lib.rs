@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The mathematics of inference lives in `dab-core`; here are its differentiable twins ([`bottleneck`]), the
-//! learning ([`rdfc`], [`trainer`]), measuring ([`metrics`], [`baselines`]), and files, tables and words
+//! learning ([`rdfc`], [`trainer`]), measuring ([`metrics`], [`baselines`], [`parity`]), and files, tables and words
 //! ([`io`], [`pack`], [`plot`], [`report`], [`cli`]). [`dispatch`] runs the core's kernels on the widest
 //! instructions of this processor.
 
@@ -17,6 +17,7 @@ pub mod checkpoint;
 pub mod cli;
 pub mod config;
 pub mod data;
+pub mod defaults;
 pub mod device;
 pub mod dispatch;
 pub mod evaluate;
@@ -27,6 +28,7 @@ pub mod network;
 pub mod optimiser;
 pub mod pack;
 pub mod parallel;
+pub mod parity;
 pub mod plain;
 pub mod plot;
 pub mod random;

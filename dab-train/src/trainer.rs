@@ -1,6 +1,6 @@
 //! The epochs of one run: data in, trained model out, with progress, early stopping and exact resume.
 //!
-//! `Task` + `Experiment` → [`train`] → `Run`. Every random number comes from a stream named by seed and epoch, so a run
+//! `Task` + `Experiment` → [`train`] → `Run`, which [`restore`] brings back. Every random number comes from a stream named by seed and epoch, so a run
 //! that was killed and resumed from its checkpoint gives the same bits as one that was not.
 
 use std::{
@@ -47,7 +47,7 @@ pub struct Setting {
     pub seed: u64,
     /// Where tensors live, without gradient tracking.
     pub device: Device,
-    /// Where checkpoints are written, if the experiment asks for any.
+    /// Where the run is kept: at its end, and before as often as the experiment asks.
     pub checkpoint: Option<PathBuf>,
     /// Whether to go on from the checkpoint, if there is one.
     pub resume: bool,
@@ -123,6 +123,71 @@ fn noise_factor(inputs: &Table, labels: Option<&[u32]>, scale: f64, device: &Dev
     Ok(Tensor::from_data(TensorData::new(values, [cols, cols]), device))
 }
 
+/// A run before its next epoch.
+struct Ready {
+    learn: Examples,
+    watched: Option<Examples>,
+    scale: Scale,
+    target_scale: Option<Scale>,
+    progress: Progress,
+}
+
+impl Ready {
+    /// A fresh start, or what the checkpoint holds.
+    fn new(experiment: &Experiment, train: &Split, setting: &Setting) -> Result<Self> {
+        experiment.check()?;
+        let (output, target_scale) = match &train.targets {
+            Targets::Regression(values) => {
+                (Output::Regression(values.cols, experiment.objective.variance), Some(Scale::fit(values)))
+            }
+            Targets::Classes { count, .. } => (Output::Classes(*count), None),
+        };
+        if experiment.codebook.start == Start::Classes {
+            let Output::Classes(count) = output else {
+                anyhow::bail!("codebook.start = \"classes\" needs classes")
+            };
+            ensure!(
+                experiment.bottleneck.codes == count,
+                "codebook.start = \"classes\" needs {count} codes, not {}",
+                experiment.bottleneck.codes
+            );
+        }
+        let (learn, watch) = set_aside(experiment, train, setting.seed);
+        let scale = input_scale(experiment.backbone.standardise, &learn.inputs);
+        let on_device = |split: &Split| examples(split, &scale, target_scale.as_ref(), &setting.device);
+        let mut learn_examples = on_device(&learn);
+        if experiment.training.input_noise > 0.0 {
+            let labels = learn_examples.labels.as_deref();
+            let inputs = scale.apply(&learn.inputs);
+            let factor = noise_factor(&inputs, labels, experiment.training.input_noise, &setting.device)?;
+            learn_examples.noise = Some(factor);
+        }
+        let watched = watch.as_ref().map(on_device);
+        let model = Rdfc::new(experiment, train.inputs.cols, output, setting.seed, &setting.device);
+        let mut progress = Progress { model, history: Vec::new(), best: None };
+        if let Some(path) = setting.checkpoint.as_deref().filter(|path| setting.resume && path.exists()) {
+            checkpoint::read(path, experiment, setting, &mut progress)?;
+        }
+        Ok(Self { learn: learn_examples, watched, scale, target_scale, progress })
+    }
+
+    fn is_over(&self, experiment: &Experiment) -> bool {
+        self.progress.model.epoch >= experiment.training.epochs
+            || patience_is_over(experiment, &self.progress)
+    }
+
+    fn finish(self, experiment: &Experiment) -> Run {
+        let Progress { model, history, best } = self.progress;
+        let (network, codebook, kept_epoch) = match best {
+            Some(best) => (best.network, best.codebook, best.epoch),
+            None => (model.network, model.codebook, model.epoch),
+        };
+        let alpha = experiment.objective.alpha;
+        let trained = Trained::new(&network, &codebook, alpha, self.scale, self.target_scale);
+        Run { trained, history, kept_epoch }
+    }
+}
+
 /// Trains a model.
 ///
 /// # Errors
@@ -133,67 +198,51 @@ pub fn train(
     setting: &Setting,
     observer: &mut dyn Observer,
 ) -> Result<Run> {
-    experiment.check()?;
-    let (output, target_scale) = match &train.targets {
-        Targets::Regression(values) => {
-            (Output::Regression(values.cols, experiment.objective.variance), Some(Scale::fit(values)))
-        }
-        Targets::Classes { count, .. } => (Output::Classes(*count), None),
-    };
-    if experiment.codebook.start == Start::Classes {
-        let Output::Classes(count) = output else {
-            anyhow::bail!("codebook.start = \"classes\" needs classes")
-        };
-        ensure!(
-            experiment.bottleneck.codes == count,
-            "codebook.start = \"classes\" needs {count} codes, not {}",
-            experiment.bottleneck.codes
-        );
-    }
-    let (learn, watch) = set_aside(experiment, train, setting.seed);
-    let scale = input_scale(experiment.backbone.standardise, &learn.inputs);
-    let on_device = |split: &Split| examples(split, &scale, target_scale.as_ref(), &setting.device);
-    let mut learn_examples = on_device(&learn);
-    if experiment.training.input_noise > 0.0 {
-        let labels = learn_examples.labels.as_deref();
-        let inputs = scale.apply(&learn.inputs);
-        let factor = noise_factor(&inputs, labels, experiment.training.input_noise, &setting.device)?;
-        learn_examples.noise = Some(factor);
-    }
-    let watched = watch.as_ref().map(on_device);
-
-    let model = Rdfc::new(experiment, train.inputs.cols, output, setting.seed, &setting.device);
-    let mut progress = Progress { model, history: Vec::new(), best: None };
-    let path = setting.checkpoint.as_deref().filter(|_| experiment.training.checkpoint_every > 0);
-    if let Some(path) = path.filter(|path| setting.resume && path.exists()) {
-        checkpoint::read(path, experiment, setting, &mut progress)?;
-    }
-    let begun = Instant::now();
-    let total = experiment.training.epochs;
-    while progress.model.epoch < total && !patience_is_over(experiment, &progress) {
-        let epoch = progress.model.epoch(experiment, &learn_examples);
+    let mut ready = Ready::new(experiment, train, setting)?;
+    let (begun, every) = (Instant::now(), experiment.training.checkpoint_every);
+    while !ready.is_over(experiment) {
+        let progress = &mut ready.progress;
+        let epoch = progress.model.epoch(experiment, &ready.learn);
         ensure!(
             epoch.nll.is_finite() && epoch.distortion.is_finite(),
             "epoch {}: the loss is not finite; a smaller learning rate or `clip` helps",
             epoch.number
         );
-        observer.epoch(&epoch, total, begun.elapsed());
+        observer.epoch(&epoch, experiment.training.epochs, begun.elapsed());
         progress.history.push(epoch);
-        if let Some(watched) = &watched {
-            keep_best(experiment, watched, &mut progress);
+        if let Some(watched) = &ready.watched {
+            keep_best(experiment, watched, progress);
         }
-        let every = experiment.training.checkpoint_every;
-        if let Some(path) = path.filter(|_| progress.model.epoch.is_multiple_of(every)) {
-            checkpoint::write(path, experiment, setting, &progress)?;
+        let due = every > 0 && progress.model.epoch.is_multiple_of(every);
+        if let Some(path) = setting.checkpoint.as_deref().filter(|_| due) {
+            checkpoint::write(path, experiment, setting, progress)?;
         }
     }
-    let Progress { model, history, best } = progress;
-    let (network, codebook, kept_epoch) = match best {
-        Some(best) => (best.network, best.codebook, best.epoch),
-        None => (model.network, model.codebook, model.epoch),
-    };
-    let trained = Trained::new(&network, &codebook, experiment.objective.alpha, scale, target_scale);
-    Ok(Run { trained, history, kept_epoch })
+    if let Some(path) = &setting.checkpoint {
+        // No step follows: what the optimisers remember is no longer needed.
+        ready.progress.model.network_optimiser.memory.clear();
+        ready.progress.model.means_optimiser.memory.clear();
+        checkpoint::write(path, experiment, setting, &ready.progress)?;
+    }
+    Ok(ready.finish(experiment))
+}
+
+/// A finished run, from the checkpoint that it left.
+///
+/// # Errors
+/// When there is no checkpoint, or it is of another run or of one that was interrupted.
+pub fn restore(experiment: &Experiment, train: &Split, setting: &Setting) -> Result<Run> {
+    let path = setting.checkpoint.as_deref().context("a run is restored from its checkpoint")?;
+    ensure!(path.exists(), "there is no {}: the network that was trained is not kept here", path.display());
+    let ready = Ready::new(experiment, train, &Setting { resume: true, ..setting.clone() })?;
+    ensure!(
+        ready.is_over(experiment),
+        "{} stops after epoch {} of {}: end the run with `dab train … --resume`",
+        path.display(),
+        ready.progress.model.epoch,
+        experiment.training.epochs
+    );
+    Ok(ready.finish(experiment))
 }
 
 /// The examples to learn from, and those that early stopping watches.

@@ -7,6 +7,7 @@
 mod explain;
 mod export;
 mod figures;
+mod fit;
 mod input;
 mod inspect;
 mod pack;
@@ -17,6 +18,7 @@ mod score;
 mod self_test;
 mod text;
 mod train;
+mod verify;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -29,11 +31,12 @@ use clap::{Parser, Subcommand};
 /// Uncertainty for neural networks on microcontrollers.
 ///
 /// A dab model is one file (.dab) that turns an input into an uncertainty in nats, a p-value and a verdict:
-/// familiar, doubtful or unfamiliar. `dab train` learns one, `dab pack` makes one from tensors trained
-/// anywhere; the other commands look into it and run it here with the very bits of the device.
+/// familiar, doubtful or unfamiliar. `dab fit` learns one from your features, `dab train` from an experiment
+/// file, `dab pack` makes one from tensors trained anywhere; the other commands look into it and run it here
+/// with the very bits of the device.
 #[derive(Debug, Parser)]
 #[command(name = "dab", version, propagate_version = true, arg_required_else_help = true)]
-#[command(after_help = "Start with `dab train --help`, or `dab inspect model.dab` if you have a model.")]
+#[command(after_help = "Start with `dab fit --help`, or `dab inspect model.dab` if you have a model.")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -42,6 +45,8 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Train(train::Args),
+    Fit(fit::Args),
+    Verify(verify::Args),
     Pack(pack::Args),
     Score(score::Args),
     Inspect(inspect::Args),
@@ -58,6 +63,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     let result = match cli.command {
         Command::Train(args) => args.run(),
+        Command::Fit(args) => args.run(),
+        Command::Verify(args) => verify::run(&args),
         Command::Pack(args) => pack::run(&args),
         Command::Score(args) => score::run(&args),
         Command::Inspect(args) => inspect::run(&args),

@@ -18,46 +18,81 @@ use super::{
 };
 use crate::{
     config::Experiment,
-    data::{self, Table, Targets, Task},
+    data::{self, Description, Table, Targets, Task},
     device::DeviceChoice,
     evaluate::{Evaluation, TaskScores, evaluate, score_task, truth_coverage},
-    export::{self, Parity},
-    io::whole::WholeFile,
+    export,
+    io::{names, whole::WholeFile},
     metrics::{Summary, classification},
+    parity::{Parity, Twice},
     trained::Scores,
     trainer::{self, Run, Setting},
 };
 
-/// What `dab train` takes.
+/// The experiment in a run's folder, every default spelt out.
+pub const EXPERIMENT: &str = "experiment.toml";
+/// The trained network in a run's folder.
+pub const CHECKPOINT: &str = "checkpoint.safetensors";
+
+/// Train a model as an experiment file says
+///
+/// Learns the network and its codebook, measures both on held-out, test and OOD inputs beside simple
+/// baselines, and compares the model file with the trainer's network. Into the output folder go
+///
+///   model.dab               the model, calibrated
+///   report.html             one page: tables and plots (also as .svg files)
+///   metrics.json            every number, and the history of the training
+///   scores.csv              uncertainty and code of every input
+///   experiment.toml         the experiment, every default spelt out
+///   checkpoint.safetensors  the trained network, for `dab verify` and --resume
+///
+/// The same seed gives the same bytes on the same device. For your own features, `dab fit` writes the
+/// experiment file.
 #[derive(Debug, clap::Args)]
+#[command(
+    verbatim_doc_comment,
+    after_help = "Examples:
+  dab train dab-train/experiments/regression-two-clusters.toml
+  dab train my.toml --seeds 10 --out runs/ten
+  dab train my.toml --set objective.beta=0.01 --set training.epochs=50
+  dab train my.toml --device cuda:1 --json-lines > log.jsonl"
+)]
 pub struct Args {
-    /// The experiment, a TOML file.
+    /// The experiment, a TOML file
+    #[arg(value_name = "EXPERIMENT.toml")]
     experiment: PathBuf,
-    /// Overrides the file's seed; the first one with --seeds.
-    #[arg(long)]
+    #[command(flatten)]
+    options: Options,
+}
+
+/// How an experiment is run: what `dab train` and `dab fit` share.
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// Seed of data, weights, order and noise; the first one with --seeds [default: the experiment's]
+    #[arg(long, value_name = "SEED")]
     seed: Option<u64>,
-    /// Runs this many seeds, one after the other, and summarises them.
-    #[arg(long, default_value_t = 1)]
+    /// Run this many seeds, one after the other, and summarise them
+    #[arg(long, default_value_t = 1, value_name = "COUNT")]
     seeds: u64,
-    /// auto, cpu, cuda[:N], wgpu or ndarray.
+    /// Where to compute: auto, cpu, cuda[:N], wgpu or ndarray
     #[arg(long, default_value = "auto")]
-    device: DeviceChoice,
-    /// Where results go [default: runs/<name>].
-    #[arg(long)]
+    pub(super) device: DeviceChoice,
+    /// Where results go [default: runs/<name>]
+    #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
-    /// Changes one value of the file, as in --set objective.beta=0.01; may be repeated.
+    /// Change one value of the experiment, as in --set objective.beta=0.01; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     changes: Vec<String>,
-    /// Prints results only.
+    /// Print results only
     #[arg(long, conflicts_with = "json_lines")]
     quiet: bool,
-    /// Prints one JSON object an epoch.
+    /// Print one JSON object an epoch
     #[arg(long)]
     json_lines: bool,
-    /// Leaves the baselines out.
+    /// Leave the baselines out
     #[arg(long)]
     no_baselines: bool,
-    /// Goes on from the checkpoints of an interrupted run.
+    /// Go on from the checkpoints of an interrupted run
     #[arg(long)]
     resume: bool,
 }
@@ -87,18 +122,38 @@ impl Args {
     ///
     /// # Errors
     /// When the experiment, the data, the device or the output folder is not usable.
-    pub fn run(self) -> Result<()> {
-        let experiment = changed(&self.experiment, &self.changes)?;
+    pub fn run(&self) -> Result<()> {
+        let path = &self.experiment;
+        if self.options.changes.is_empty() {
+            return self.options.run(&Experiment::read(path)?);
+        }
+        let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let table = text.parse().with_context(|| format!("{} is not TOML", path.display()))?;
+        self.options.run(&self.options.changed(table)?)
+    }
+}
+
+impl Options {
+    /// The seed of the first run of an experiment that has `own`.
+    pub fn first_seed(&self, own: u64) -> u64 {
+        self.seed.unwrap_or(own)
+    }
+
+    /// Trains, measures and writes.
+    ///
+    /// # Errors
+    /// When the data, the device or the output folder is not usable.
+    pub fn run(&self, experiment: &Experiment) -> Result<()> {
         ensure!(self.seeds > 0, "--seeds starts at 1");
         let device = self.device.open()?;
         let out = self.out.clone().unwrap_or_else(|| Path::new("runs").join(&experiment.name));
-        fs::create_dir_all(&out).with_context(|| format!("cannot make {}", out.display()))?;
-        let first = self.seed.unwrap_or(experiment.seed);
+        check_writable(&out)?;
+        let first = self.first_seed(experiment.seed);
         let mut all = Vec::new();
         for seed in first..first + self.seeds {
             let folder = if self.seeds == 1 { out.clone() } else { out.join(format!("seed-{seed}")) };
             let seeded = self.one(&Experiment { seed, ..experiment.clone() }, &folder, &device)?;
-            write(&experiment, &seeded, &folder)?;
+            write(experiment, &seeded, &folder)?;
             self.say(&format!("seed {seed}: {}", headline(&seeded.evaluation)));
             all.push(seeded);
         }
@@ -114,16 +169,39 @@ impl Args {
         }
         let drawn = figures(&experiment.data, &all[0])?;
         for named in &drawn {
-            let path = out.join(named.file).with_extension("svg");
-            fs::write(&path, &named.figure.svg)
-                .with_context(|| format!("cannot write {}", path.display()))?;
+            save(&out.join(named.file).with_extension("svg"), named.figure.svg.as_bytes())?;
         }
         let baselines: Vec<_> = all.iter().map(|seeded| seeded.rivals.scores.clone()).collect();
-        let html = page(&experiment, &all, &baselines, &summary, drawn)?;
-        fs::write(out.join("report.html"), html)
-            .with_context(|| format!("cannot write into {}", out.display()))?;
+        let html = page(experiment, &all, &baselines, &summary, drawn)?;
+        save(&out.join("report.html"), html.as_bytes())?;
         self.say(&format!("results in {}", out.display()));
         Ok(())
+    }
+
+    /// The experiment with the changes of `--set`.
+    ///
+    /// # Errors
+    /// When a change is not KEY=VALUE, or the changed experiment is none.
+    pub fn changed(&self, mut table: toml::Table) -> Result<Experiment> {
+        for change in &self.changes {
+            let (keys, value) =
+                change.split_once('=').with_context(|| format!("--set {change}: KEY=VALUE"))?;
+            let value: toml::Table = match format!("value = {value}").parse() {
+                Ok(value) => value,
+                Err(_) => format!("value = {value:?}").parse()?,
+            };
+            let mut at = &mut table;
+            let mut keys = keys.split('.').peekable();
+            while let Some(key) = keys.next() {
+                if keys.peek().is_none() {
+                    at.insert(key.to_owned(), value["value"].clone());
+                    break;
+                }
+                let inner = at.entry(key).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+                at = inner.as_table_mut().with_context(|| format!("--set {change}: {key} is not a table"))?;
+            }
+        }
+        Experiment::parse(&toml::to_string(&table)?).context("with the changes of --set")
     }
 
     /// One line for people: on standard error when standard output carries JSON.
@@ -138,14 +216,14 @@ impl Args {
 
     fn one(&self, experiment: &Experiment, folder: &Path, device: &Device) -> Result<Seeded> {
         let seed = experiment.seed;
-        let task = data::load(&experiment.data, seed, &data::shared_root())?;
-        for warning in task.warnings() {
+        let (task, description) = data::load_described(&experiment.data, seed, &data::shared_root())?;
+        for warning in description.warnings.iter().chain(&task.warnings()) {
             eprintln!("dab: {warning}");
         }
         let setting = Setting {
             seed,
             device: device.clone(),
-            checkpoint: Some(folder.join("checkpoint.safetensors")),
+            checkpoint: Some(folder.join(CHECKPOINT)),
             resume: self.resume,
         };
         let mut progress = match (self.quiet, self.json_lines) {
@@ -163,51 +241,38 @@ impl Args {
             interval.truth = Some(truth_coverage(&task, &scores, interval.scale, truth));
         }
         let rivals = if self.no_baselines { Rivals::default() } else { rivals(experiment, &task, &setting)? };
-        let info =
-            vec![("experiment".to_owned(), experiment.name.clone()), ("seed".to_owned(), seed.to_string())];
+        let info = info(experiment, &description)?;
         let artifact = export::artifact(&run.trained, &task.held_out.inputs, info)?;
-        let parity = parity(&artifact, &task, &scores)?;
+        let parity = Twice::new(&artifact, &task, &scores)?.parity()?;
+        parity.check()?;
         Ok(Seeded { seed, task, run, scores, evaluation, rivals, artifact, parity })
     }
 }
 
-/// Compares the trainer's scores of every input with the artifact's.
-fn parity(artifact: &[u8], task: &Task, scores: &TaskScores) -> Result<Parity> {
-    let own = [(&task.held_out.inputs, &scores.held_out), (&task.test.inputs, &scores.test)];
-    let ood = task.ood.iter().zip(&scores.ood).map(|((_, inputs), (_, scores))| (inputs, scores));
-    let (mut trainer, mut device) = (Vec::new(), Vec::new());
-    for (inputs, scores) in own.into_iter().chain(ood) {
-        trainer.extend_from_slice(&scores.uncertainty);
-        device.extend(export::scores(artifact, inputs)?);
-    }
-    export::verify(&trainer, &device)
-}
-
-/// The experiment file with `--set` changes applied.
-fn changed(path: &Path, changes: &[String]) -> Result<Experiment> {
-    if changes.is_empty() {
-        return Experiment::read(path);
-    }
-    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let mut table: toml::Table = text.parse().with_context(|| format!("{} is not TOML", path.display()))?;
-    for change in changes {
-        let (keys, value) = change.split_once('=').with_context(|| format!("--set {change}: KEY=VALUE"))?;
-        let value: toml::Table = match format!("value = {value}").parse() {
-            Ok(value) => value,
-            Err(_) => format!("value = {value:?}").parse()?,
-        };
-        let mut at = &mut table;
-        let mut keys = keys.split('.').peekable();
-        while let Some(key) = keys.next() {
-            if keys.peek().is_none() {
-                at.insert(key.to_owned(), value["value"].clone());
-                break;
-            }
-            let inner = at.entry(key).or_insert_with(|| toml::Value::Table(toml::Table::new()));
-            at = inner.as_table_mut().with_context(|| format!("--set {change}: {key} is not a table"))?;
+/// What the artifact says about itself.
+fn info(experiment: &Experiment, data: &Description) -> Result<Vec<(String, String)>> {
+    let mut info = vec![
+        ("experiment".to_owned(), experiment.name.clone()),
+        ("seed".to_owned(), experiment.seed.to_string()),
+    ];
+    // Inputs that were scaled before the model saw them are no longer the named columns.
+    let inputs = if data.input_scale.is_none() { data.input_names.as_slice() } else { &[] };
+    for (key, list) in [(names::INPUTS, inputs), (names::OUTPUTS, &data.output_names)] {
+        if !list.is_empty() {
+            info.push((key.to_owned(), names::join(list)?));
         }
     }
-    Experiment::parse(&toml::to_string(&table)?).context("with the changes of --set")
+    Ok(info)
+}
+
+/// Refuses a folder that cannot be written into, without a trace: training may take long.
+fn check_writable(folder: &Path) -> Result<()> {
+    let here = Path::new(".");
+    let above = |path: &&Path| path.exists() || path.as_os_str().is_empty();
+    let existing = folder.ancestors().find(above).filter(|path| path.exists()).unwrap_or(here);
+    WholeFile::create(&existing.join("model.dab"))
+        .map(drop)
+        .with_context(|| format!("cannot write into {}", folder.display()))
 }
 
 /// The most important numbers, on one line.
@@ -268,16 +333,19 @@ fn own_summary(all: &[Seeded]) -> Vec<(String, Summary)> {
 }
 
 fn write_json(path: &Path, value: &serde_json::Value) -> Result<()> {
-    fs::write(path, serde_json::to_string_pretty(value)? + "\n")
-        .with_context(|| format!("cannot write {}", path.display()))
+    save(path, (serde_json::to_string_pretty(value)? + "\n").as_bytes())
+}
+
+/// Writes a file, whole or not at all.
+fn save(path: &Path, bytes: &[u8]) -> Result<()> {
+    WholeFile::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Writes one seed's folder.
 fn write(experiment: &Experiment, seeded: &Seeded, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let resolved = Experiment { seed: seeded.seed, ..experiment.clone() }.resolved()?;
-    fs::write(folder.join("experiment.toml"), resolved)
-        .with_context(|| format!("cannot write into {}", folder.display()))?;
+    save(&folder.join(EXPERIMENT), resolved.as_bytes())?;
     let metrics = json!({
         "experiment": experiment.name,
         "seed": seeded.seed,
@@ -288,15 +356,13 @@ fn write(experiment: &Experiment, seeded: &Seeded, folder: &Path) -> Result<()> 
         "history": seeded.run.history,
     });
     write_json(&folder.join("metrics.json"), &metrics)?;
-    let model = folder.join("model.dab");
-    WholeFile::write(&model, &seeded.artifact)
-        .with_context(|| format!("cannot write {}", model.display()))?;
+    save(&folder.join("model.dab"), &seeded.artifact)?;
     write_scores(seeded, &folder.join("scores.csv"))
 }
 
 /// One line per example: split, row, u, code, and what was wanted and given.
 fn write_scores(seeded: &Seeded, path: &Path) -> Result<()> {
-    let mut csv = csv::Writer::from_path(path).with_context(|| format!("cannot write {}", path.display()))?;
+    let mut csv = csv::Writer::from_writer(Vec::new());
     csv.write_record(["split", "row", "uncertainty", "code", "target", "output"])?;
     let (task, scores) = (&seeded.task, &seeded.scores);
     let mut split = |name: &str, scores: &Scores, targets: Option<&Targets>| -> Result<()> {
@@ -320,8 +386,7 @@ fn write_scores(seeded: &Seeded, path: &Path) -> Result<()> {
     for (name, scores) in &scores.ood {
         split(name, scores, None)?;
     }
-    csv.flush()?;
-    Ok(())
+    save(path, &csv.into_inner()?)
 }
 
 fn first(table: &Table, row: usize) -> String {

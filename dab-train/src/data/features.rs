@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::files::{self, Labels, Source};
-use super::{Description, Split, Table, Targets, Task, split};
+use super::{Description, Split, Table, Targets, Task, class_counts, listed, split};
 use crate::random::Random;
 
 /// Settings for the user's own data. A file is `x.npy`, `x.npz:key`, `x.csv` or `x.csv:column`.
@@ -70,10 +70,22 @@ fn default_held_out() -> f64 {
     0.1
 }
 
+/// Fewer held-out rows than this give no p-value of 0.01, the rate of `unfamiliar`.
+const CALIBRATED: usize = 99;
+/// A class with fewer training rows than this has a code that rests on little.
+const FEW: usize = 5;
+
 /// What stands beside the inputs in the files.
 enum Answers {
     Labels(Labels),
     Numbers(Table, Vec<String>),
+}
+
+/// Inputs and answers of the same rows, as read.
+struct Part {
+    inputs: Table,
+    names: Vec<String>,
+    answers: Answers,
 }
 
 impl Config {
@@ -101,45 +113,70 @@ impl Config {
             (Some(file), None) | (None, Some(file)) => file,
             _ => bail!("give either labels (classes) or targets (numbers)"),
         };
-        let (inputs, input_names) = read_inputs(&self.features, answers)?;
-        let mut parts = vec![(inputs, self.read_answers(answers)?)];
+        let mut warnings = Vec::new();
+        let train = self.read(&self.features, answers)?;
+        let (rows, input_names) = (train.inputs.rows, train.names.clone());
+        let mut parts = vec![train];
         match (&self.test_features, &self.test_labels) {
             (Some(features), Some(labels)) => {
-                parts.push((read_inputs(features, labels)?.0, self.read_answers(labels)?));
+                let mut test = self.read(features, labels)?;
+                test.inputs = aligned(&input_names, test.inputs, &test.names, "test", &mut warnings);
+                parts.push(test);
             }
             (None, None) => {}
             _ => bail!("test_features and test_labels go together"),
         }
+        let numbers = matches!(&parts[0].answers, Answers::Labels(Labels::Numbers(_)));
         let (mut splits, output_names) = join(parts)?;
+        if self.labels.is_some() {
+            check_classes(answers, self.test_labels.as_deref(), &splits, &output_names)?;
+            if numbers && output_names.iter().enumerate().any(|(class, name)| *name != class.to_string()) {
+                let (last, listed) = (output_names.len() - 1, listed(&output_names));
+                warnings
+                    .push(format!("labels do not run from 0 to {last}: the outputs are, in order, {listed}"));
+            }
+        }
         let given_test = if splits.len() == 2 { splits.pop() } else { None };
         let all = splits.pop().context("no training data")?;
         let (rest, test) = match given_test {
             Some(test) => (all, test),
             None => cut(&all, self.test, &mut Random::new(seed, "features/test")),
         };
+        ensure!(
+            test.inputs.rows > 0,
+            "{rows} rows are too few to set some aside for a test: give more rows, or test files"
+        );
         let (train, held_out) = cut(&rest, self.held_out, &mut Random::new(seed, "features/held-out"));
+        warnings.extend(few(&train, &held_out, &output_names)?);
         let mut ood = Vec::new();
         for set in &self.ood {
             // An OOD csv may carry the same label column as the training file; it is dropped alike.
             let label = Source::parse(answers).part;
             let (table, names) = files::table(&Source::parse(&set.file), label.as_deref())?;
-            let table = match align(&input_names, &names) {
-                Some(columns) => table.columns(&columns),
-                None => table,
-            };
-            ood.push((set.name.clone(), table));
+            let what = format!("OOD set {}", set.name);
+            ood.push((set.name.clone(), aligned(&input_names, table, &names, &what, &mut warnings)));
         }
-        let description = Description { input_names, output_names, ..Description::default() };
+        let description = Description { input_names, output_names, warnings, ..Description::default() };
         Ok((Task { name: self.name.clone(), train, held_out, test, ood }, description))
     }
 
-    fn read_answers(&self, file: &str) -> Result<Answers> {
-        let source = Source::parse(file);
-        if self.labels.is_some() {
-            return Ok(Answers::Labels(files::labels(&source)?));
-        }
-        let (table, names) = files::table(&source, None)?;
-        Ok(Answers::Numbers(table, names))
+    /// Inputs of `features` and what `answers` says about each.
+    fn read(&self, features: &str, answers: &str) -> Result<Part> {
+        let (inputs, names) = read_inputs(features, answers)?;
+        let source = Source::parse(answers);
+        let (found, read) = if self.labels.is_some() {
+            let labels = files::labels(&source)?;
+            (labels.len(), Answers::Labels(labels))
+        } else {
+            let (table, names) = files::table(&source, None)?;
+            (table.rows, Answers::Numbers(table, names))
+        };
+        ensure!(
+            found == inputs.rows,
+            "{features} has {} rows but {answers} has {found}: every row needs its own label or target",
+            inputs.rows
+        );
+        Ok(Part { inputs, names, answers: read })
     }
 }
 
@@ -150,33 +187,40 @@ fn read_inputs(file: &str, answers: &str) -> Result<(Table, Vec<String>)> {
     files::table(&source, label.as_deref())
 }
 
-/// Where `wanted` columns stand among `found`, when both are named and all are there.
-fn align(wanted: &[String], found: &[String]) -> Option<Vec<usize>> {
-    if wanted.is_empty() || found.is_empty() {
-        return None;
+/// `table` with its columns in the order of `wanted`, when both are named and all are there.
+fn aligned(
+    wanted: &[String],
+    table: Table,
+    names: &[String],
+    what: &str,
+    warnings: &mut Vec<String>,
+) -> Table {
+    if wanted.is_empty() || names.is_empty() || wanted == names {
+        return table;
     }
-    wanted.iter().map(|name| found.iter().position(|f| f == name)).collect()
+    let places: Result<Vec<usize>, &String> =
+        wanted.iter().map(|name| names.iter().position(|n| n == name).ok_or(name)).collect();
+    match places {
+        Ok(places) => table.columns(&places),
+        Err(name) => {
+            warnings.push(format!("{what} has no column {name}: its columns are taken as they come"));
+            table
+        }
+    }
 }
 
 /// Splits with targets of one kind, classes numbered over all of them; and the output names.
-fn join(parts: Vec<(Table, Answers)>) -> Result<(Vec<Split>, Vec<String>)> {
-    for (inputs, answers) in &parts {
-        let found = match answers {
-            Answers::Labels(labels) => labels.len(),
-            Answers::Numbers(table, _) => table.rows,
-        };
-        ensure!(found == inputs.rows, "{} rows of features but {found} labels", inputs.rows);
-    }
+fn join(parts: Vec<Part>) -> Result<(Vec<Split>, Vec<String>)> {
     let labels: Vec<Labels> = parts
         .iter()
-        .filter_map(|(_, answers)| if let Answers::Labels(l) = answers { Some(l.clone()) } else { None })
+        .filter_map(|part| if let Answers::Labels(l) = &part.answers { Some(l.clone()) } else { None })
         .collect();
     let (numbered, classes) = files::number_classes(&labels)?;
     let mut numbered = numbered.into_iter();
     let mut names = classes.clone();
     let splits = parts
         .into_iter()
-        .map(|(inputs, answers)| {
+        .map(|Part { inputs, answers, .. }| {
             let targets = match answers {
                 Answers::Labels(_) => {
                     Targets::Classes { labels: numbered.next().unwrap_or_default(), count: classes.len() }
@@ -190,6 +234,49 @@ fn join(parts: Vec<(Table, Answers)>) -> Result<(Vec<Split>, Vec<String>)> {
         })
         .collect();
     Ok((splits, names))
+}
+
+/// Refuses labels that are no classes, and classes that are tested but not trained, by their names.
+fn check_classes(train: &str, test: Option<&str>, splits: &[Split], names: &[String]) -> Result<()> {
+    let (classes, rows) = (names.len(), splits[0].inputs.rows);
+    ensure!(
+        2 * classes <= rows || classes < 2,
+        "{train}: {classes} different labels in {rows} rows are no classes; for numbers to predict give targets \
+         (--targets)"
+    );
+    let trained = class_counts(&splits[0].targets)?.unwrap_or_default();
+    let (Some(test), Some(split)) = (test, splits.get(1)) else { return Ok(()) };
+    for (class, count) in class_counts(&split.targets)?.unwrap_or_default().into_iter().enumerate() {
+        ensure!(
+            count == 0 || trained[class] > 0,
+            "class {} has {count} rows in {test} but none in {train}: leave them out of the test, or give them as \
+             an OOD set",
+            names[class]
+        );
+    }
+    Ok(())
+}
+
+/// What there is too little of.
+fn few(train: &Split, held_out: &Split, names: &[String]) -> Result<Vec<String>> {
+    let mut warnings = Vec::new();
+    let counts = class_counts(&train.targets)?.unwrap_or_default();
+    if let Some((class, &count)) = counts.iter().enumerate().min_by_key(|(_, count)| **count)
+        && count < FEW
+    {
+        warnings
+            .push(format!("class {} has only {count} training rows: its code rests on little", names[class]));
+    }
+    let rows = held_out.inputs.rows;
+    if rows == 0 {
+        warnings.push("no row was held out: the model will have no p-values and verdicts".to_owned());
+    } else if rows < CALIBRATED {
+        let least = rows + 1;
+        warnings.push(format!(
+            "only {rows} held-out rows: no p-value falls below 1/{least}, `unfamiliar` (p ≤ 0.01) needs {CALIBRATED}"
+        ));
+    }
+    Ok(warnings)
 }
 
 fn cut(all: &Split, share: f64, random: &mut Random) -> (Split, Split) {
@@ -247,7 +334,7 @@ mod tests {
         let csv = trees("two.csv", &["oak", "elm"]);
         let features = file("f.csv", "1,2\n3,4\n5,6\n");
         let message = run(Config::new(&features, &short)).unwrap_err().to_string();
-        assert!(message.contains("3 rows of features but 2 labels"), "{message}");
+        assert!(message.contains("f.csv has 3 rows but") && message.contains("short.csv has 2"), "{message}");
         let mut both = Config::new(&csv, &format!("{csv}:species"));
         both.targets = Some(csv.clone());
         assert!(run(both).unwrap_err().to_string().contains("either"));

@@ -22,6 +22,9 @@ use super::table::Table;
 /// What may stand before a `:part`.
 const PART_EXTENSIONS: [&str; 3] = [".npz", ".csv", ".csv.gz"];
 
+/// What a truncated array says.
+const SHORT: &str = "its numbers end too early";
+
 /// A file and, for containers, which part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
@@ -137,50 +140,65 @@ pub fn labels(source: &Source) -> Result<Labels> {
             {
                 words.insert(0, name.clone());
             }
-            let numbers: Option<Vec<i64>> = words.iter().map(|w| w.parse().ok()).collect();
-            Ok(numbers.map_or(Labels::Words(words), Labels::Numbers))
+            let numbers: Option<Vec<f64>> = words.iter().map(|w| w.parse().ok()).collect();
+            match numbers {
+                Some(numbers) => whole_numbers(numbers).with_context(|| source.path.display().to_string()),
+                None => Ok(Labels::Words(words)),
+            }
         }
     }
 }
 
-/// Numbers the distinct labels: whole numbers keep their value (0-based), words are sorted.
+/// Labels that were stored as real numbers.
+fn whole_numbers(values: impl IntoIterator<Item = f64>) -> Result<Labels> {
+    let whole = |x: f64| if x.fract() == 0.0 { Ok(x as i64) } else { Err(x) };
+    let labels: Result<Vec<i64>, f64> = values.into_iter().map(whole).collect();
+    labels.map(Labels::Numbers).map_err(|x| {
+        anyhow!("label {x} is no whole number, so no class; numbers to predict are targets (--targets)")
+    })
+}
+
+/// Numbers the distinct labels in their order: the smallest number, or the first word, is class 0.
 ///
 /// Returns the numbered labels of each part and the class names; parts are numbered together so
 /// that train and test agree.
 ///
 /// # Errors
-/// Negative numbers, numbers and words mixed, or a number so large that it is no class index.
+/// Numbers and words mixed.
 pub fn number_classes(parts: &[Labels]) -> Result<(Vec<Vec<u32>>, Vec<String>)> {
-    let mut words = BTreeMap::new();
-    let mut largest = -1i64;
+    let (mut words, mut numbers) = (BTreeMap::new(), BTreeMap::new());
     for part in parts {
         match part {
-            Labels::Words(w) => words.extend(w.iter().map(|w| (w.clone(), 0u32))),
-            Labels::Numbers(n) => {
-                if let Some(&bad) = n.iter().find(|&&x| !(0..=i64::from(u16::MAX)).contains(&x)) {
-                    bail!("label {bad}: class numbers run from 0 to {}", u16::MAX);
-                }
-                largest = largest.max(n.iter().copied().max().unwrap_or(-1));
-            }
+            Labels::Words(w) => words.extend(w.iter().map(|w| (w.as_str(), 0u32))),
+            Labels::Numbers(n) => numbers.extend(n.iter().map(|&n| (n, 0u32))),
         }
     }
-    ensure!(words.is_empty() || largest < 0, "labels mix numbers and words; use one of them in every file");
-    for (i, number) in words.values_mut().enumerate() {
+    ensure!(
+        words.is_empty() || numbers.is_empty(),
+        "labels mix numbers and words; use one of them in every file"
+    );
+    for (i, number) in words.values_mut().chain(numbers.values_mut()).enumerate() {
         *number = i as u32;
     }
     let numbered = parts
         .iter()
         .map(|part| match part {
-            Labels::Words(w) => w.iter().map(|w| words[w]).collect(),
-            Labels::Numbers(n) => n.iter().map(|&x| x as u32).collect(),
+            Labels::Words(w) => w.iter().map(|w| words[w.as_str()]).collect(),
+            Labels::Numbers(n) => n.iter().map(|n| numbers[n]).collect(),
         })
         .collect();
-    let names = if largest >= 0 {
-        (0..=largest).map(|i| i.to_string()).collect()
-    } else {
-        words.into_keys().collect()
-    };
-    Ok((numbered, names))
+    let names = words.keys().map(ToString::to_string).chain(numbers.keys().map(ToString::to_string));
+    Ok((numbered, names.collect()))
+}
+
+/// Opens a file that must have something in it.
+fn open(path: &Path) -> Result<File> {
+    let here = || format!("cannot read {}", path.display());
+    let file = File::open(path).with_context(here)?;
+    let metadata = file.metadata().with_context(here)?;
+    ensure!(!metadata.is_dir(), "{} is a folder: name a file in it", path.display());
+    ensure!(!metadata.is_file() || metadata.len() > 0, "{} is empty (0 bytes)", path.display());
+    Ok(file)
 }
 
 /// An open npz archive that names itself in its errors.
@@ -195,8 +213,8 @@ impl Npz {
     /// # Errors
     /// When the file is missing or no zip archive.
     pub fn open(path: &Path) -> Result<Self> {
-        let archive =
-            npyz::npz::NpzArchive::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let archive = npyz::npz::NpzArchive::new(BufReader::new(open(path)?))
+            .with_context(|| format!("{} is no npz file", path.display()))?;
         Ok(Self { path: path.into(), archive })
     }
 
@@ -251,8 +269,7 @@ impl Npz {
 }
 
 fn open_npy(path: &Path) -> Result<NpyFile<BufReader<File>>> {
-    let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-    NpyFile::new(BufReader::new(file)).with_context(|| format!("{} is no npy file", path.display()))
+    NpyFile::new(BufReader::new(open(path)?)).with_context(|| format!("{} is no npy file", path.display()))
 }
 
 fn scalar_type<R: Read>(npy: &NpyFile<R>) -> Result<(TypeChar, u64)> {
@@ -266,15 +283,18 @@ fn array<R: Read>(npy: NpyFile<R>) -> Result<Table> {
     let (rows, cols) = match *npy.shape() {
         [n] => (n as usize, 1),
         [n, m] => (n as usize, m as usize),
-        ref shape => bail!("shape {shape:?}; expected rows × columns"),
+        ref shape => bail!("shape {shape:?}; expected rows × columns: save x.reshape(len(x), -1)"),
     };
     let transposed = npy.order() == Order::Fortran && cols > 1;
     let kind = scalar_type(&npy)?;
     macro_rules! numbers {
         ($($pattern:pat => $type:ty, $convert:expr;)*) => {
             match kind {
-                $($pattern => npy.into_vec::<$type>()?.into_iter().map($convert).collect::<Vec<f32>>(),)*
-                (kind, size) => bail!("element type {kind:?} of {size} bytes; expected real numbers"),
+                $($pattern => npy.into_vec::<$type>().context(SHORT)?.into_iter().map($convert)
+                    .collect::<Vec<f32>>(),)*
+                (kind, size) => bail!(
+                    "element type {kind:?} of {size} bytes; expected real numbers: save x.astype(\"float32\")"
+                ),
             }
         };
     }
@@ -301,20 +321,17 @@ fn array<R: Read>(npy: NpyFile<R>) -> Result<Table> {
 fn array_labels<R: Read>(npy: NpyFile<R>) -> Result<Labels> {
     match npy.shape() {
         [_] | [_, 1] => {}
-        shape => bail!("labels of shape {shape:?}; expected one number per example"),
+        shape => bail!("labels of shape {shape:?}; expected one per row: of one-hot rows save y.argmax(1)"),
     }
     macro_rules! integers {
         ($($pattern:pat => $type:ty;)*) => {
             match scalar_type(&npy)? {
-                $($pattern => npy.into_vec::<$type>()?.into_iter()
+                $($pattern => npy.into_vec::<$type>().context(SHORT)?.into_iter()
                     .map(|x| i64::try_from(x).map_err(|_| anyhow!("label {x} is too large")))
                     .collect::<Result<Vec<i64>>>().map(Labels::Numbers),)*
                 (TypeChar::UnicodeStr | TypeChar::ByteStr, _) => Ok(Labels::Words(npy.into_vec::<String>()?)),
                 (TypeChar::Float, _) => {
-                    let table = array(npy)?;
-                    let whole = |&x: &f32| if x.fract() == 0.0 { Ok(x as i64) } else { Err(x) };
-                    let labels: Result<Vec<i64>, f32> = table.values.iter().map(whole).collect();
-                    labels.map(Labels::Numbers).map_err(|x| anyhow!("label {x} is no whole number"))
+                    whole_numbers(array(npy)?.values.into_iter().map(f64::from))
                 }
                 (kind, _) => bail!("labels of type {kind:?}; expected whole numbers or text"),
             }
@@ -336,7 +353,7 @@ fn array_labels<R: Read>(npy: NpyFile<R>) -> Result<Labels> {
 fn read_csv(path: &Path) -> Result<Csv> {
     let here = || format!("cannot read {}", path.display());
     let mut text = String::new();
-    let mut file = File::open(path).with_context(here)?;
+    let mut file = open(path)?;
     if path.extension().is_some_and(|e| e == "gz") {
         flate2::read::MultiGzDecoder::new(file).read_to_string(&mut text).with_context(here)?;
     } else {

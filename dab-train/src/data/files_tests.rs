@@ -53,7 +53,10 @@ fn labels_are_whole_numbers_or_words() {
     let words = [Labels::Words(vec!["b".into(), "a".into()]), Labels::Words(vec!["c".into()])];
     let (numbered, names) = number_classes(&words).unwrap();
     assert_eq!((numbered, names.concat().as_str()), (vec![vec![1, 0], vec![2]], "abc"));
-    assert!(number_classes(&[Labels::Numbers(vec![-1])]).unwrap_err().to_string().contains("-1"));
+    let gaps = [Labels::Numbers(vec![7, -1, 7]), Labels::Numbers(vec![3])];
+    let (numbered, names) = number_classes(&gaps).unwrap();
+    assert_eq!((numbered, names.join(" ").as_str()), (vec![vec![2, 0, 2], vec![1]], "-1 3 7"));
+    assert!(number_classes(&[gaps[0].clone(), words[1].clone()]).unwrap_err().to_string().contains("mix"));
 }
 
 #[test]

@@ -115,6 +115,8 @@ pub struct Description {
     pub input_names: Vec<String>,
     /// One name per output: class names, or the target's; or none.
     pub output_names: Vec<String>,
+    /// What is allowed but worth a line to the user.
+    pub warnings: Vec<String>,
 }
 
 /// Which data an experiment uses: the `[data]` table of an experiment file.
@@ -209,6 +211,11 @@ impl Task {
                 targets.check_finite(&format!("{what} targets"))?;
             }
         }
+        let varies = self.train.inputs.column_stats().iter().any(|column| !column.is_constant());
+        ensure!(
+            varies,
+            "every input column is constant over the training rows: there is nothing to learn from"
+        );
         for (name, inputs) in &self.ood {
             ensure!(inputs.cols == cols, "OOD set {name} has {} columns, train has {cols}", inputs.cols);
             ensure!(inputs.rows > 0, "OOD set {name} is empty");
@@ -220,7 +227,10 @@ impl Task {
     fn check_classes(&self) -> Result<()> {
         let Some(trained) = class_counts(&self.train.targets)? else { return Ok(()) };
         let present = trained.iter().filter(|&&n| n > 0).count();
-        ensure!(present >= 2, "the training labels hold one class only: there is nothing to tell apart");
+        ensure!(
+            present >= 2,
+            "the training labels hold one class only: there is nothing to tell apart; add a second"
+        );
         for (what, split) in [("held-out", &self.held_out), ("test", &self.test)] {
             let counts = class_counts(&split.targets)?.context("train has classes, another split has not")?;
             for (class, &n) in counts.iter().enumerate() {
@@ -268,7 +278,7 @@ fn class_counts(targets: &Targets) -> Result<Option<Vec<usize>>> {
     Ok(Some(counts))
 }
 
-fn listed(items: &[usize]) -> String {
+fn listed(items: &[impl ToString]) -> String {
     let shown: Vec<String> = items.iter().take(LISTED).map(ToString::to_string).collect();
     let rest = items.len().saturating_sub(LISTED);
     shown.join(", ") + &if rest > 0 { format!(" and {rest} more") } else { String::new() }

@@ -165,6 +165,7 @@ impl Config {
             target_scale: Some(targets),
             input_names: cut.names[..target].to_vec(),
             output_names: cut.names[target..].to_vec(),
+            ..Description::default()
         };
         Ok((task, description))
     }

@@ -18,6 +18,15 @@ pub fn split(list: &str) -> Vec<String> {
     list.split(',').map(|name| name.trim().to_owned()).collect()
 }
 
+/// The string that [`split`] takes apart again.
+///
+/// # Errors
+/// Never for names that are text.
+pub fn join(names: &[String]) -> serde_json::Result<String> {
+    let plain = names.join(", ");
+    if split(&plain) == names { Ok(plain) } else { serde_json::to_string(names) }
+}
+
 /// The names under `key`, if they are exactly `count`.
 #[must_use]
 pub fn find(info: &[(String, String)], key: &str, count: usize) -> Option<Vec<String>> {
@@ -34,5 +43,9 @@ mod tests {
         assert_eq!(split("a, b ,c"), ["a", "b", "c"]);
         assert_eq!(split(r#"["x, in mm", "y"]"#), ["x, in mm", "y"]);
         assert_eq!(split("[broken"), ["[broken"]);
+        for names in [vec!["a", "b"], vec!["x, in mm", "y"], vec!["[1]"], vec![" padded"]] {
+            let names: Vec<String> = names.into_iter().map(Into::into).collect();
+            assert_eq!(split(&join(&names).unwrap()), names);
+        }
     }
 }

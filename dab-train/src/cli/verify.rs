@@ -1,0 +1,118 @@
+//! `dab verify`: does the model file still say what the trained network says?
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+
+use super::text;
+use super::train::{CHECKPOINT, EXPERIMENT};
+use crate::{
+    config::Experiment,
+    data,
+    device::DeviceChoice,
+    evaluate::score_task,
+    io::artifact::Artifact,
+    parity::{PARITY, Parity, Twice},
+    trainer::{self, Setting},
+};
+
+/// Compare a model with the network that it was made from
+///
+/// Reads the run that `dab train` or `dab fit` left beside the model (experiment.toml for the data,
+/// checkpoint.safetensors for the network), scores every held-out, test and OOD input twice, with the
+/// trainer's network and with the model as a device runs it, and shows how far the two differ. Training
+/// ends with the same comparison; this repeats it later, on another machine or device. It fails if a
+/// score differs by more than 1e-4 of max(u, 1 nat).
+///
+/// A model without its run has no network to compare with: `dab self-test` checks such a file.
+/// Exit code 0 if the two agree, 1 if not.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  dab verify runs/regression-two-clusters/model.dab
+  dab verify deployed.dab --run runs/fit
+  dab verify runs/fit/model.dab --device cuda")]
+pub struct Args {
+    /// The model file
+    #[arg(value_name = "MODEL.dab")]
+    model: PathBuf,
+    /// The folder of its run [default: the model's folder]
+    #[arg(long, value_name = "FOLDER")]
+    run: Option<PathBuf>,
+    /// Where the network computes: auto, cpu, cuda[:N], wgpu or ndarray
+    #[arg(long, default_value = "auto")]
+    device: DeviceChoice,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<()> {
+    let artifact = Artifact::open(&args.model)?;
+    let beside = args.model.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let folder = args.run.as_deref().or(beside).unwrap_or(Path::new("."));
+    let twice = score_twice(&artifact, folder, args.device).with_context(|| {
+        format!("`{}` cannot be compared with the run in {}", args.model.display(), folder.display())
+    })?;
+    let parity = twice.parity()?;
+    super::print(&table(&twice, &parity)?)?;
+    parity.check().with_context(|| {
+        format!(
+            "`{}` is not the network of the run in {}; name its own run with --run, or train again",
+            args.model.display(),
+            folder.display()
+        )
+    })
+}
+
+/// Every input of the run in `folder`, scored by its network and by the artifact.
+fn score_twice(artifact: &Artifact, folder: &Path, device: DeviceChoice) -> Result<Twice> {
+    let device = device.open()?;
+    let file = folder.join(EXPERIMENT);
+    ensure!(
+        file.exists(),
+        "there is no {EXPERIMENT}: name the folder that `dab train` or `dab fit` wrote with --run; a model \
+         without its run is checked by `dab self-test`"
+    );
+    let experiment = Experiment::read(&file)?;
+    let task = data::load(&experiment.data, experiment.seed, &data::shared_root())?;
+    let setting = Setting {
+        seed: experiment.seed,
+        device: device.clone(),
+        checkpoint: Some(folder.join(CHECKPOINT)),
+        resume: true,
+    };
+    let run = trainer::restore(&experiment, &task.train, &setting)?;
+    let (takes, has) = (artifact.model()?.shape().inputs, task.train.inputs.cols);
+    ensure!(takes == has, "the model takes {takes} numbers, the run's inputs have {has}");
+    let scores = score_task(&run.trained, &task, &device)?;
+    Twice::new(artifact.bytes(), &task, &scores)
+}
+
+/// One line a set, then the AUROCs, then all together.
+fn table(twice: &Twice, parity: &Parity) -> Result<String> {
+    let mut out = String::new();
+    let row = |name: &str, p: &Parity| {
+        format!(
+            "{name:16} {:>8} {:>14.1e} {:>10.1e} {:>17.6}\n",
+            p.inputs, p.largest_difference, p.largest_relative, p.rank_correlation
+        )
+    };
+    writeln!(
+        out,
+        "{:16} {:>8} {:>14} {:>10} {:>17}",
+        "", "inputs", "max |Δu| nats", "relative", "rank correlation"
+    )?;
+    for pair in twice.pairs() {
+        out += &row(&pair.name, &pair.parity()?);
+    }
+    out += &row("all", parity);
+    for (name, [trainer, device]) in twice.aurocs()? {
+        let difference = (trainer - device).abs();
+        writeln!(out, "AUROC {name}: trainer {trainer:.6}, device {device:.6}, difference {difference:.1e}")?;
+    }
+    if parity.largest_relative <= PARITY {
+        let inputs = text::plural(parity.inputs as u64, "input");
+        let largest = parity.largest_relative;
+        writeln!(out, "agree on {inputs}: at most {largest:.1e} of u apart, allowed {PARITY:.0e}")?;
+    }
+    Ok(out)
+}
