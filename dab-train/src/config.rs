@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use dab_core::artifact::schema::{MAX_CODES, MAX_DIM_DIAGONAL, MAX_DIM_FULL, MAX_LAYERS, MAX_WIDTH};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -350,7 +351,17 @@ impl Experiment {
     /// The first that does not.
     pub fn check(&self) -> Result<()> {
         let (bottleneck, objective, codebook) = (&self.bottleneck, &self.objective, &self.codebook);
-        ensure!(bottleneck.dim > 0 && bottleneck.codes > 0, "bottleneck.dim and bottleneck.codes start at 1");
+        let dims = match bottleneck.covariance {
+            Covariance::Diagonal => MAX_DIM_DIAGONAL,
+            Covariance::Spectral | Covariance::Cholesky => MAX_DIM_FULL,
+        };
+        // What an artifact can hold is known before the training that would be lost.
+        for (name, value, most) in
+            [("dim", bottleneck.dim, dims as usize), ("codes", bottleneck.codes, MAX_CODES as usize)]
+        {
+            ensure!((1..=most).contains(&value), "bottleneck.{name} is {value}, allowed are 1 to {most}");
+        }
+        ensure!(self.backbone.layers.len() <= MAX_LAYERS, "at most {MAX_LAYERS} backbone layers");
         ensure!(objective.alpha > 0.0 && objective.alpha.is_finite(), "objective.alpha must be positive");
         ensure!(objective.beta >= 0.0 && objective.beta.is_finite(), "objective.beta must not be negative");
         ensure!((0.0..1.0).contains(&codebook.momentum), "codebook.momentum lies in [0, 1)");
@@ -362,7 +373,12 @@ impl Experiment {
         ensure!(self.optimiser.learning_rate > 0.0, "optimiser.learning_rate must be positive");
         ensure!(self.training.epochs > codebook.warmup, "training.epochs must exceed codebook.warmup");
         for (index, layer) in self.backbone.layers.iter().enumerate() {
-            ensure!(layer.units > 0, "backbone layer {} has no units", index + 1);
+            ensure!(
+                (1..=MAX_WIDTH as usize).contains(&layer.units),
+                "backbone layer {} has {} units, allowed are 1 to {MAX_WIDTH}",
+                index + 1,
+                layer.units
+            );
             let Some(earlier) = layer.residual else { continue };
             ensure!(
                 earlier <= index && (earlier == 0 || self.backbone.layers[earlier - 1].units == layer.units),

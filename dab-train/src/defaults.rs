@@ -35,7 +35,7 @@ const BATCH: (usize, usize) = (32, 1024);
 /// Latent dimensions of a classifier, at least and at most.
 const DIM: (usize, usize) = (16, 64);
 /// Units of a classifier's hidden layers, at least and at most.
-const UNITS: (usize, usize) = (128, 512);
+const UNITS: (usize, usize) = (128, 256);
 /// Units of a regression's hidden layer.
 const REGRESSION_UNITS: usize = 50;
 
@@ -94,7 +94,7 @@ fn classification(
 ) -> Experiment {
     // One code per class starts at its class; any other number has to look for clusters.
     let start = if codes.is_none_or(|codes| codes == classes) { Start::Classes } else { Start::Kmeans };
-    let units = near(2 * train.inputs.cols, UNITS);
+    let units = near(train.inputs.cols, UNITS);
     Experiment {
         name: name.to_owned(),
         seed,
@@ -199,7 +199,7 @@ mod tests {
         };
         let none = Wishes::default();
         assert_eq!(shape(&chosen(45_000, 64, 10, none)), (128, 16, 10, 1024, 18));
-        assert_eq!(shape(&chosen(13_500, 384, 150, none)), (512, 64, 150, 256, 16));
+        assert_eq!(shape(&chosen(13_500, 384, 150, none)), (256, 64, 150, 256, 16));
         assert_eq!(shape(&chosen(100, 4, 3, none)), (128, 16, 3, 32, 200));
         for experiment in [chosen(100, 4, 3, none), chosen(20, 1, 2, none)] {
             experiment.check().unwrap();

@@ -1,11 +1,12 @@
 //! Training end to end on small data: it learns, repeats, resumes to the bit, and keeps its codes.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use burn::tensor::Device;
 use dab_train::{
-    config::{EarlyStopping, Experiment},
-    data::{Split, Table, Targets},
+    config::{EarlyStopping, Experiment, Training},
+    data::{self, Split, Table, Targets},
     random::Random,
     rdfc::Epoch,
     trainer::{self, Observer, Run, Setting},
@@ -122,6 +123,49 @@ fn a_code_for_each_cluster_and_no_dead_code() {
 }
 
 #[test]
+fn the_demo_gives_each_cluster_a_code_of_its_own() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/regression-two-clusters.toml");
+    let mut experiment = Experiment::read(&file).unwrap();
+    // A fifth of the file's epochs: the codes start after 100 of them and have settled by then.
+    experiment.training.epochs = 300;
+    for seed in 0..4 {
+        let task = data::load(&experiment.data, seed, Path::new("unused")).unwrap();
+        let setting = Setting { seed, ..setting(None, false) };
+        let run = trainer::train(&experiment, &task.train, &setting, &mut ()).unwrap();
+        let priors = &run.trained.codebook.priors;
+        assert!(priors.len() == 2 && priors.iter().all(|&p| p >= 0.2), "seed {seed}: {priors:?}");
+        let inputs = &task.train.inputs;
+        let scores = run.trained.score(inputs, &Device::flex()).unwrap();
+        let owners = |left: bool| -> BTreeSet<bool> {
+            let rows = (0..inputs.rows).filter(|&row| (inputs.row(row)[0] < 0.0) == left);
+            rows.map(|row| scores.assignment.row(row)[1] > 0.5).collect()
+        };
+        let (left, right) = (owners(true), owners(false));
+        assert!(left.len() == 1 && right.len() == 1 && left != right, "seed {seed}: {left:?} {right:?}");
+    }
+}
+
+#[test]
+fn a_finished_run_is_restored_and_an_unfinished_one_is_not() {
+    let split = points(50, true);
+    let mut experiment = experiment("diagonal", "training = { epochs = 6 }");
+    for stopping in [None, Some(EarlyStopping { patience: 2, share: 0.2 })] {
+        experiment.training.early_stopping = stopping;
+        let kept = setting(Some(checkpoint("restored")), false);
+        assert!(trainer::restore(&experiment, &split, &kept).is_err());
+        let run = trainer::train(&experiment, &split, &kept, &mut ()).unwrap();
+        let restored = trainer::restore(&experiment, &split, &kept).unwrap();
+        assert_eq!((restored.trained, restored.kept_epoch), (run.trained, run.kept_epoch));
+    }
+    experiment.training = Training { early_stopping: None, checkpoint_every: 1, ..experiment.training };
+    let kept = setting(Some(checkpoint("unfinished")), false);
+    let killed = std::panic::catch_unwind(|| trainer::train(&experiment, &split, &kept, &mut Killer(3)));
+    assert!(killed.is_err());
+    let error = trainer::restore(&experiment, &split, &kept).unwrap_err();
+    assert!(error.to_string().contains("after epoch 3 of 6"), "{error:#}");
+}
+
+#[test]
 fn a_useless_code_starts_again() {
     // All points in one cluster, two codes from the published start: the loser must come back.
     let split = points(64, true);
@@ -227,6 +271,7 @@ fn bad_experiments_are_refused() {
         "training = { epochs = 0 }",
         "training = { epochs = 5, epocs = 6 }",
         "codebook = { momentum = 1.5 }\ntraining = { epochs = 9 }",
+        "backbone = { layers = [{ units = 70000 }] }\ntraining = { epochs = 9 }",
     ] {
         let text = format!(
             "name = \"x\"\ndata = {{ kind = \"regression-clusters\" }}\nbottleneck = {{ dim = 1, codes = 1 }}

@@ -201,7 +201,8 @@ impl Options {
                 at = inner.as_table_mut().with_context(|| format!("--set {change}: {key} is not a table"))?;
             }
         }
-        Experiment::parse(&toml::to_string(&table)?).context("with the changes of --set")
+        let parsed = Experiment::parse(&toml::to_string(&table)?);
+        if self.changes.is_empty() { parsed } else { parsed.context("with the changes of --set") }
     }
 
     /// One line for people: on standard error when standard output carries JSON.

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 
 use super::text;
 use super::train::{CHECKPOINT, EXPERIMENT};
@@ -54,11 +54,10 @@ pub fn run(args: &Args) -> Result<()> {
     })?;
     let parity = twice.parity()?;
     super::print(&table(&twice, &parity)?)?;
-    parity.check().with_context(|| {
-        format!(
-            "`{}` is not the network of the run in {}; name its own run with --run, or train again",
-            args.model.display(),
-            folder.display()
+    parity.check().map_err(|error| {
+        let (model, folder) = (args.model.display(), folder.display());
+        anyhow!(
+            "`{model}` is not the model of the run in {folder}: {error}; name its own run with --run, or train again"
         )
     })
 }

@@ -162,7 +162,6 @@ impl Config {
 
     /// Inputs of `features` and what `answers` says about each.
     fn read(&self, features: &str, answers: &str) -> Result<Part> {
-        let (inputs, names) = read_inputs(features, answers)?;
         let source = Source::parse(answers);
         let (found, read) = if self.labels.is_some() {
             let labels = files::labels(&source)?;
@@ -171,6 +170,7 @@ impl Config {
             let (table, names) = files::table(&source, None)?;
             (table.rows, Answers::Numbers(table, names))
         };
+        let (inputs, names) = read_inputs(features, answers)?;
         ensure!(
             found == inputs.rows,
             "{features} has {} rows but {answers} has {found}: every row needs its own label or target",

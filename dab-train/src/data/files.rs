@@ -111,7 +111,12 @@ pub fn table(source: &Source, without: Option<&str>) -> Result<(Table, Vec<Strin
         }
         Format::Csv => csv_table(source, without)?,
     };
-    ensure!(table.rows > 0 && table.cols > 0, "{what}: the table is empty");
+    ensure!(
+        table.rows > 0 && table.cols > 0,
+        "{what}: {} rows × {} columns hold nothing",
+        table.rows,
+        table.cols
+    );
     table.check_finite(&what)?;
     Ok((table, names))
 }

@@ -1,11 +1,14 @@
 //! The `dab` command from outside: what it writes, what it refuses, and in which words.
 
+mod devices;
 mod export;
+mod fit;
 mod golden;
 mod look;
 mod npy;
 mod pack;
 mod score;
+mod verify;
 mod weights;
 
 use std::io::Write;
@@ -86,7 +89,7 @@ fn column(text: &str, name: &str) -> Vec<f64> {
 #[test]
 fn help_teaches_and_version_answers() {
     let folder = folder("help");
-    for command in ["pack", "score", "inspect", "self-test", "explain", "export"] {
+    for command in ["train", "fit", "verify", "pack", "score", "inspect", "self-test", "explain", "export"] {
         let help = text(dab(&folder, &[command, "--help"]));
         assert!(help.contains("Examples:") && help.contains(&format!("dab {command} ")), "{help}");
         assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");

@@ -1,0 +1,289 @@
+//! `dab fit`: anybody's files in, a model out, or one line that says what is wrong and nothing written.
+
+use std::path::Path;
+
+use dab_train::random::Random;
+use serde_json::Value;
+
+use crate::npy::{f32s, npy};
+use crate::{dab, folder, refusal, text};
+
+/// Rows of the training file.
+const ROWS: usize = 300;
+/// Columns of it.
+const COLUMNS: usize = 4;
+
+/// Three classes, 4 apart in the first column; `far` moves every row.
+fn features(rows: usize, far: f32) -> Vec<f32> {
+    let mut random = Random::new(1, "fit");
+    let mut value = |i: usize| {
+        let centre = if i.is_multiple_of(COLUMNS) { 4.0 * (i / COLUMNS % 3) as f32 } else { 0.0 };
+        far + centre + 0.5 * random.normal() as f32
+    };
+    (0..rows * COLUMNS).map(&mut value).collect()
+}
+
+fn i64s(values: impl IntoIterator<Item = i64>) -> Vec<u8> {
+    values.into_iter().flat_map(i64::to_le_bytes).collect()
+}
+
+/// A folder with x.npy, y.npy and far.npy.
+fn with_data(test: &str) -> std::path::PathBuf {
+    let folder = folder(test);
+    save_floats(&folder, "x.npy", &[ROWS, COLUMNS], &features(ROWS, 0.0));
+    save_labels(&folder, "y.npy", |row| row % 3);
+    save_floats(&folder, "far.npy", &[60, COLUMNS], &features(60, 20.0));
+    folder
+}
+
+fn save_floats(folder: &Path, name: &str, shape: &[usize], values: &[f32]) {
+    std::fs::write(folder.join(name), npy("<f4", false, shape, &f32s(values))).unwrap();
+}
+
+fn save_labels(folder: &Path, name: &str, label: impl Fn(i64) -> i64) {
+    let labels = i64s((0..ROWS as i64).map(label));
+    std::fs::write(folder.join(name), npy("<i8", false, &[ROWS], &labels)).unwrap();
+}
+
+/// `dab fit` with these arguments, split at spaces, into `out`.
+fn fit(folder: &Path, args: &str) -> std::process::Output {
+    let mut all = vec!["fit", "--out", "out", "--no-baselines", "--quiet"];
+    all.extend(args.split(' '));
+    dab(folder, &all)
+}
+
+fn json(path: &Path) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+#[test]
+fn features_and_labels_become_a_model_that_finds_what_is_far() {
+    let folder = with_data("fit");
+    let output = dab(
+        &folder,
+        &[
+            "fit",
+            "--features",
+            "x.npy",
+            "--labels",
+            "y.npy",
+            "--ood",
+            "far=far.npy",
+            "--out",
+            "out",
+            "--quiet",
+        ],
+    );
+    assert!(text(output).contains("results in out"));
+    let out = folder.join("out");
+    for file in ["report.html", "scores.csv", "experiment.toml", "checkpoint.safetensors", "roc.svg"] {
+        assert!(out.join(file).exists(), "{file}");
+    }
+    let metrics = json(&out.join("metrics.json"));
+    assert!(metrics["dab"]["classification"]["accuracy"].as_f64().unwrap() > 0.95, "{metrics}");
+    assert!(metrics["dab"]["report"]["ood"]["far"]["auroc"].as_f64().unwrap() > 0.99, "{metrics}");
+    assert!(metrics["parity"]["auroc_difference"].is_number() && metrics["rivals"]["scores"].is_array());
+
+    text(dab(&folder, &["self-test", "out/model.dab"]));
+    let scored = text(dab(&folder, &["score", "out/model.dab", "far.npy"]));
+    let familiar = scored.lines().skip(1).filter(|line| line.contains(",familiar,")).count();
+    assert_eq!(familiar, 0, "{scored}");
+
+    // The experiment that was written gives the same model again, from any folder.
+    let elsewhere = crate::folder("fit-elsewhere");
+    let file = out.join("experiment.toml");
+    let again = ["train", file.to_str().unwrap(), "--out", "again", "--no-baselines", "--quiet"];
+    text(dab(&elsewhere, &again));
+    let bytes = |path: &Path| std::fs::read(path.join("model.dab")).unwrap();
+    assert_eq!(bytes(&out), bytes(&elsewhere.join("again")));
+}
+
+#[test]
+fn csv_and_npz_and_given_test_files_do_as_well() {
+    let folder = with_data("fit-formats");
+    let x = features(ROWS, 0.0);
+    let rows: Vec<String> = (0..ROWS)
+        .map(|i| format!("{},{},{}", x[i * COLUMNS], x[i * COLUMNS + 1], ["oak", "elm", "fir"][i % 3]))
+        .collect();
+    std::fs::write(folder.join("trees.csv"), format!("width,height,species\n{}\n", rows.join("\n"))).unwrap();
+    text(fit(&folder, "--features trees.csv --labels trees.csv:species --epochs 3"));
+    let shown: Value =
+        serde_json::from_str(&text(dab(&folder, &["inspect", "out/model.dab", "--json"]))).unwrap();
+    let shown = shown.to_string();
+    assert!(shown.contains("elm, fir, oak") && shown.contains("width, height"), "{shown}");
+
+    let mut writer = npyz::npz::NpzWriter::create(folder.join("all.npz")).unwrap();
+    for (name, shape, values) in [
+        ("x", vec![ROWS as u64, COLUMNS as u64], x.clone()),
+        ("y", vec![ROWS as u64], (0..ROWS).map(|row| (row % 3) as f32).collect()),
+    ] {
+        use npyz::WriterBuilder;
+        let array = writer.array(name, Default::default()).unwrap();
+        let mut array = array.default_dtype().shape(&shape).begin_nd().unwrap();
+        array.extend(values).unwrap();
+        array.finish().unwrap();
+    }
+    drop(writer);
+    let said = text(fit(
+        &folder,
+        "--features all.npz:x --labels all.npz:y --test x.npy --test-labels y.npy --epochs 3",
+    ));
+    assert!(said.contains("accuracy"), "{said}");
+    let metrics = json(&folder.join("out/metrics.json"));
+    assert_eq!(metrics["experiment"], "all");
+}
+
+#[test]
+fn targets_make_a_regression() {
+    let folder = with_data("fit-regression");
+    let targets: Vec<f32> = features(ROWS, 0.0).chunks(COLUMNS).map(|row| 10.0 * row[0] + row[1]).collect();
+    save_floats(&folder, "t.npy", &[ROWS], &targets);
+    text(fit(&folder, "--features x.npy --targets t.npy --ood far=far.npy --epochs 60"));
+    let metrics = json(&folder.join("out/metrics.json"));
+    // The targets' standard deviation is about 33.
+    assert!(metrics["dab"]["regression"]["rmse"].as_f64().unwrap() < 10.0, "{metrics}");
+    assert!(metrics["dab"]["report"]["ood"]["far"]["auroc"].as_f64().unwrap() > 0.95, "{metrics}");
+}
+
+#[test]
+fn what_was_asked_for_is_what_runs() {
+    let folder = with_data("fit-wishes");
+    let wish = "--features x.npy --labels y.npy --codes 5 --dim 3 --epochs 2 --seed 7 --name mine \
+                --set objective.beta=0.5";
+    text(fit(&folder, wish));
+    let experiment = std::fs::read_to_string(folder.join("out/experiment.toml")).unwrap();
+    for line in ["name = \"mine\"", "seed = 7", "dim = 3", "codes = 5", "beta = 0.5", "epochs = 2"] {
+        assert!(experiment.contains(line), "no `{line}` in {experiment}");
+    }
+    let args = ["fit", "--features", "x.npy", "--labels", "y.npy", "--epochs", "2", "--json-lines"];
+    let lines = text(dab(&folder, &args));
+    assert_eq!(lines.lines().count(), 2);
+    for line in lines.lines() {
+        assert!(serde_json::from_str::<Value>(line).unwrap()["epoch"]["nll"].is_number(), "{line}");
+    }
+    assert!(folder.join("runs/x/model.dab").exists(), "the default folder is named after the features");
+}
+
+#[test]
+fn what_is_odd_but_usable_is_said_and_done() {
+    let folder = with_data("fit-warnings");
+    let warned = |args: &str| {
+        let output = fit(&folder, args);
+        let stderr = String::from_utf8(output.stderr.clone()).unwrap();
+        text(output);
+        assert!(stderr.lines().all(|line| line.starts_with("dab: ")), "{stderr}");
+        stderr
+    };
+    let usual = warned("--features x.npy --labels y.npy --epochs 1");
+    assert!(usual.contains("only 24 held-out rows") && usual.lines().count() == 1, "{usual}");
+    save_labels(&folder, "gaps.npy", |row| [-1, 4, 70_000][(row % 3) as usize]);
+    let gaps = warned("--features x.npy --labels gaps.npy --epochs 1");
+    assert!(gaps.contains("labels do not run from 0 to 2") && gaps.contains("-1, 4, 70000"), "{gaps}");
+    save_labels(&folder, "rare.npy", |row| if row < 3 { 9 } else { row % 2 });
+    let rare = warned("--features x.npy --labels rare.npy --epochs 1");
+    assert!(rare.contains("class 9 has only 2 training rows"), "{rare}");
+    let mut constant = features(ROWS, 0.0);
+    constant.iter_mut().skip(2).step_by(COLUMNS).for_each(|x| *x = 5.0);
+    save_floats(&folder, "constant.npy", &[ROWS, COLUMNS], &constant);
+    let constant = warned("--features constant.npy --labels y.npy --epochs 1");
+    assert!(constant.contains("constant input column 2 carries no information"), "{constant}");
+}
+
+#[test]
+fn files_that_cannot_be_used_are_refused_and_nothing_is_written() {
+    let folder = with_data("fit-refusals");
+    let write = |name: &str, bytes: &[u8]| std::fs::write(folder.join(name), bytes).unwrap();
+    let floats = |name: &str, shape: &[usize], values: &[f32]| save_floats(&folder, name, shape, values);
+    let good = features(ROWS, 0.0);
+    for (name, bad) in [("nan.npy", f32::NAN), ("inf.npy", f32::INFINITY)] {
+        let mut values = good.clone();
+        values[5 * COLUMNS + 2] = bad;
+        floats(name, &[ROWS, COLUMNS], &values);
+    }
+    floats("cube.npy", &[ROWS / 2, 2, COLUMNS], &good);
+    floats("wide.npy", &[ROWS / 2, 2 * COLUMNS], &good);
+    floats("constant.npy", &[ROWS, COLUMNS], &[1.5; ROWS * COLUMNS]);
+    floats("nothing.npy", &[0, COLUMNS], &[]);
+    floats("four.npy", &[4, COLUMNS], &good[..4 * COLUMNS]);
+    floats("one-hot.npy", &[ROWS, 3], &[0.0; ROWS * 3]);
+    floats("real.npy", &[ROWS], &good[..ROWS]);
+    floats("short.npy", &[150], &[0.0; 150]);
+    write("complex.npy", &npy("<c8", false, &[ROWS, COLUMNS], &[0; ROWS * COLUMNS * 8]));
+    write("cut.npy", &npy("<f4", false, &[ROWS, COLUMNS], &f32s(&good[..99])));
+    write("empty.npy", b"");
+    write("empty.csv", b"");
+    write("words.npy", b"these are words");
+    write("words.npz", b"these are words");
+    write("ragged.csv", b"1,2\n3\n");
+    write("text.csv", b"a,b,k\n1,2,x\n3,oops,y\n");
+    save_labels(&folder, "one.npy", |_| 3);
+    save_labels(&folder, "ids.npy", |row| row);
+    save_labels(&folder, "four-classes.npy", |row| row % 4);
+    write("four-labels.npy", &npy("<i8", false, &[4], &i64s([0, 1, 0, 1])));
+
+    let cases = [
+        ("--features nan.npy --labels y.npy", "nan.npy: NaN in row 5, column 2"),
+        ("--features inf.npy --labels y.npy", "inf.npy: inf in row 5, column 2"),
+        ("--features cube.npy --labels y.npy", "cube.npy: shape [150, 2, 4]; expected rows × columns"),
+        ("--features constant.npy --labels y.npy", "every input column is constant"),
+        ("--features nothing.npy --labels y.npy", "nothing.npy: 0 rows × 4 columns"),
+        ("--features complex.npy --labels y.npy", "complex.npy: element type Complex"),
+        ("--features cut.npy --labels y.npy", "cut.npy: its numbers end too early"),
+        ("--features empty.npy --labels y.npy", "empty.npy is empty (0 bytes)"),
+        ("--features empty.csv --labels y.npy", "empty.csv is empty (0 bytes)"),
+        ("--features words.npy --labels y.npy", "words.npy is no npy file"),
+        ("--features words.npz --labels y.npy", "words.npz is no npz file"),
+        ("--features missing.npy --labels y.npy", "missing.npy: No such file"),
+        ("--features x.parquet --labels y.npy", "expected a file named .npy, .npz, .csv"),
+        ("--features ragged.csv --labels y.npy", "ragged.csv"),
+        ("--features text.csv --labels text.csv:k", "column b: \"oops\" is no number"),
+        ("--features text.csv --labels text.csv:z", "no column z"),
+        ("--features x.npy --labels short.npy", "x.npy has 300 rows but"),
+        ("--features x.npy --labels one-hot.npy", "save y.argmax(1)"),
+        ("--features x.npy --labels real.npy", "numbers to predict are targets (--targets)"),
+        ("--features x.npy --labels one.npy", "one class only"),
+        ("--features x.npy --labels ids.npy", "300 different labels in 300 rows are no classes"),
+        ("--features x.npy --labels y.npy --test wide.npy --test-labels short.npy", "test has 8 columns"),
+        (
+            "--features x.npy --labels y.npy --test x.npy --test-labels four-classes.npy",
+            "class 3 has 75 rows in",
+        ),
+        ("--features four.npy --labels four-labels.npy", "4 rows are too few to set some aside"),
+        ("--features x.npy --labels y.npy --ood w=wide.npy", "OOD set w has 8 columns, train has 4"),
+        ("--features x.npy --labels y.npy --ood n=nan.npy", "nan.npy: NaN in row 5"),
+        ("--features x.npy --labels y.npy --ood test=far.npy", "the name test is taken"),
+        ("--features x.npy --labels y.npy --ood =far.npy", "expected NAME=FILE"),
+        ("--features x.npy --labels y.npy --codes 0", "bottleneck.codes is 0"),
+        ("--features x.npy --labels y.npy --dim 5000", "bottleneck.dim is 5000, allowed are 1 to 1024"),
+        ("--features x.npy --labels y.npy --epochs 0", "training.epochs"),
+        ("--features x.npy --labels y.npy --set training.frob=1", "frob"),
+    ];
+    for (args, words) in cases {
+        let said = refusal(&fit(&folder, args), 1);
+        assert!(said.contains(words), "{args}: {said}");
+        assert!(!folder.join("out").exists(), "{args} left something behind");
+    }
+    std::fs::create_dir(folder.join("out")).unwrap();
+    write("out/model.dab", b"from before");
+    assert!(refusal(&fit(&folder, "--features nan.npy --labels y.npy"), 1).contains("NaN"));
+    assert_eq!(std::fs::read(folder.join("out/model.dab")).unwrap(), b"from before");
+    assert_eq!(std::fs::read_dir(folder.join("out")).unwrap().count(), 1);
+    for (args, words) in [
+        ("--features x.npy", "--labels"),
+        ("--features x.npy --labels y.npy --targets y.npy", "--targets"),
+        ("--features x.npy --labels y.npy --test x.npy", "--test-labels"),
+    ] {
+        assert!(refusal(&fit(&folder, args), 2).contains(words), "{args}");
+    }
+}
+
+#[test]
+fn an_output_folder_that_cannot_be_is_refused_before_the_training() {
+    let folder = with_data("fit-out");
+    let args =
+        ["fit", "--features", "x.npy", "--labels", "y.npy", "--epochs", "100000", "--out", "y.npy/sub"];
+    let output = dab(&folder, &args);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("cannot write into y.npy/sub"), "{stderr}");
+}
