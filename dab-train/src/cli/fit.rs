@@ -21,7 +21,9 @@ use crate::{
 ///
 /// A file is x.npy, x.npz:key, x.csv or x.csv:column (also .csv.gz). Labels are classes: whole numbers or
 /// words. Numbers to predict are given with --targets instead of --labels: then it is a regression.
-/// Without --test, a fifth of each class is tested; a tenth of the rest calibrates.
+/// Without --test, a fifth of each class is tested; a tenth of the rest calibrates. If your network was
+/// trained on these very rows, new inputs look less familiar to it than these: features of rows that it
+/// has not seen give honest p-values.
 ///
 /// Settings follow from the number of rows, features and classes. The output folder holds them as
 /// experiment.toml, which `dab train` runs again; see `dab train --help` for the other files. Files that
@@ -58,7 +60,7 @@ pub struct Args {
     /// What to call it [default: the name of the features file]
     #[arg(long)]
     name: Option<String>,
-    /// Codes in the codebook [default: one per class]
+    /// Codes in the codebook [default: one per class; 2 for a regression]
     #[arg(long)]
     codes: Option<usize>,
     /// Dimensions of the latent space [default: by the number of classes]
