@@ -128,12 +128,17 @@ impl Config {
         }
         let numbers = matches!(&parts[0].answers, Answers::Labels(Labels::Numbers(_)));
         let (mut splits, output_names) = join(parts)?;
+        let mut described = output_names.clone();
         if self.labels.is_some() {
             check_classes(answers, self.test_labels.as_deref(), &splits, &output_names)?;
             if numbers && output_names.iter().enumerate().any(|(class, name)| *name != class.to_string()) {
                 let (last, listed) = (output_names.len() - 1, listed(&output_names));
                 warnings
                     .push(format!("labels do not run from 0 to {last}: the outputs are, in order, {listed}"));
+                described.iter_mut().for_each(|name| name.insert_str(0, "class_"));
+            } else if numbers {
+                // Output j is class j: it needs no name.
+                described.clear();
             }
         }
         let given_test = if splits.len() == 2 { splits.pop() } else { None };
@@ -156,7 +161,8 @@ impl Config {
             let what = format!("OOD set {}", set.name);
             ood.push((set.name.clone(), aligned(&input_names, table, &names, &what, &mut warnings)));
         }
-        let description = Description { input_names, output_names, warnings, ..Description::default() };
+        let description =
+            Description { input_names, output_names: described, warnings, ..Description::default() };
         Ok((Task { name: self.name.clone(), train, held_out, test, ood }, description))
     }
 

@@ -179,6 +179,11 @@ fn what_is_odd_but_usable_is_said_and_done() {
     save_labels(&folder, "gaps.npy", |row| [-1, 4, 70_000][(row % 3) as usize]);
     let gaps = warned("--features x.npy --labels gaps.npy --epochs 1");
     assert!(gaps.contains("labels do not run from 0 to 2") && gaps.contains("-1, 4, 70000"), "{gaps}");
+    let header = text(dab(&folder, &["score", "out/model.dab", "far.npy"]));
+    assert!(
+        header.starts_with("uncertainty,p_value,verdict,nearest,class_-1,class_4,class_70000"),
+        "{header}"
+    );
     save_labels(&folder, "rare.npy", |row| if row < 3 { 9 } else { row % 2 });
     let rare = warned("--features x.npy --labels rare.npy --epochs 1");
     assert!(rare.contains("class 9 has only 2 training rows"), "{rare}");
