@@ -13,10 +13,7 @@ use crate::{
     config::Experiment,
     network::{Output, Wanted},
     random::Random,
-    rdfc::{
-        Examples, Rdfc,
-        clock::{Part, Times},
-    },
+    rdfc::{Examples, Rdfc, clock::Part},
 };
 
 /// The same loop in PyTorch.
@@ -75,14 +72,14 @@ impl Shape {
     }
 }
 
-/// The fastest epoch of one process.
+/// Each part of an epoch at its fastest: the machine's other work is not the trainer's.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Measured {
     /// Seconds of each part, in the order of [`Part::ALL`].
     pub parts: Vec<f64>,
     /// The most memory that the process ever held, bytes; where the system tells.
     pub peak_bytes: Option<u64>,
-    /// Threads that were used.
+    /// Threads that it may use.
     pub threads: usize,
     /// Mean negative log-likelihood of the last epoch: a loop that learns nothing is not worth timing.
     pub nll: f64,
@@ -93,6 +90,13 @@ impl Measured {
     #[must_use]
     pub fn seconds(&self) -> f64 {
         self.parts.iter().sum()
+    }
+
+    /// The faster of each part.
+    #[must_use]
+    pub fn fastest(self, other: Self) -> Self {
+        let parts = self.parts.iter().zip(&other.parts).map(|(a, b)| a.min(*b)).collect();
+        Self { parts, peak_bytes: self.peak_bytes.max(other.peak_bytes), ..other }
     }
 
     /// Seconds of one of the four steps.
@@ -122,7 +126,7 @@ fn examples(work: &Work, device: &Device) -> Examples {
     Examples { inputs, wanted: Wanted::Classes(one_hot), labels: Some(labels), noise: None }
 }
 
-/// Trains for about `work.seconds` and returns the fastest epoch.
+/// Trains for about `work.seconds` and returns each part of an epoch at its fastest.
 ///
 /// # Errors
 /// When the loss stops being finite.
@@ -137,22 +141,17 @@ pub fn measure(work: &Work, device: &Device) -> Result<Measured> {
         model.epoch(&work.experiment, &examples);
     }
     let (begun, budget) = (Instant::now(), Duration::from_secs_f64(work.seconds));
-    let mut best: Option<Times> = None;
-    let mut nll = f64::NAN;
-    for epoch in 0.. {
-        if epoch >= LEAST && begun.elapsed() >= budget {
-            break;
-        }
+    let mut parts = vec![f64::INFINITY; Part::ALL.len()];
+    let (mut epochs, mut nll) = (0, f64::NAN);
+    while epochs < LEAST || begun.elapsed() < budget {
         model.clock.start(device);
         nll = model.epoch(&work.experiment, &examples).nll;
-        let times = model.clock.stop();
-        let total = |times: &Times| times.iter().sum::<Duration>();
-        if best.is_none_or(|best| total(&times) < total(&best)) {
-            best = Some(times);
+        epochs += 1;
+        for (best, spent) in parts.iter_mut().zip(model.clock.stop()) {
+            *best = best.min(spent.as_secs_f64());
         }
     }
     ensure!(nll.is_finite(), "the loss is not finite");
-    let parts = best.unwrap_or_default().iter().map(Duration::as_secs_f64).collect();
     Ok(Measured { parts, peak_bytes: peak_bytes(), threads: work.threads, nll })
 }
 

@@ -23,8 +23,8 @@ const PYTHONS: [&str; 2] = ["python3", "python"];
 ///
 /// Trains two models on made-up data, one epoch of all four steps (network, assignment, codes, priors) at a time: a
 /// small one of 691 × 8 examples, where overhead counts, and the published ImageNet bottleneck on four batches of 256,
-/// where arithmetic counts. Every measurement is the fastest epoch of a process of its own; with --pytorch the same
-/// loop in PyTorch on the CPU takes turns with it, on as many threads.
+/// where arithmetic counts. Each part of an epoch is shown at its fastest over all epochs and several processes; with
+/// --pytorch the same loop in PyTorch on the CPU takes turns with them, on as many threads.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   dab bench
@@ -43,7 +43,7 @@ pub struct Args {
     /// Compare with PyTorch, of this Python or of the first on the path that has it
     #[arg(long, value_name = "PYTHON", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pytorch: Option<String>,
-    /// Processes for each program and model; the fastest counts
+    /// Processes for each program and model
     #[arg(long, default_value_t = 3)]
     rounds: usize,
     /// Seconds of measured epochs in each process
@@ -86,14 +86,18 @@ pub fn run(args: &Args) -> Result<()> {
     let mut all = Vec::new();
     for shape in shapes {
         let work = shape.work(args.seconds, threads)?;
-        let (mut own, mut other) = (None, None);
-        for _ in 0..args.rounds {
-            keep_faster(&mut own, inside(args, shape, threads)?);
-            if let Some(python) = &python {
-                keep_faster(&mut other, pytorch(python, &work)?);
-            }
+        let once = || {
+            anyhow::Ok((
+                inside(args, shape, threads)?,
+                python.as_ref().map(|p| pytorch(p, &work)).transpose()?,
+            ))
+        };
+        let (mut own, mut other) = once()?;
+        for _ in 1..args.rounds {
+            let (next, next_other) = once()?;
+            own = own.fastest(next);
+            other = other.zip(next_other).map(|(a, b)| a.fastest(b));
         }
-        let own = own.context("nothing was measured")?;
         if args.json {
             all.push(to_json(shape, &work, &own, other.as_ref()));
         } else {
@@ -104,12 +108,6 @@ pub fn run(args: &Args) -> Result<()> {
         super::print(&format!("{}\n", serde_json::to_string_pretty(&all)?))?;
     }
     Ok(())
-}
-
-fn keep_faster(best: &mut Option<Measured>, next: Measured) {
-    if best.as_ref().is_none_or(|best| next.seconds() < best.seconds()) {
-        *best = Some(next);
-    }
 }
 
 /// A measurement in a process of its own.
