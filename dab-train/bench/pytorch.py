@@ -225,12 +225,14 @@ def epoch():
 
 for _ in range(WARM_UP):
     epoch()
-best, done, begun = dict.fromkeys(PARTS, math.inf), 0, time.perf_counter()
+best, done, begun, cpu = dict.fromkeys(PARTS, math.inf), 0, time.perf_counter(), time.process_time()
 while done < LEAST or time.perf_counter() - begun < work["seconds"]:
     spent, nll = epoch()
     done += 1
     best = {part: min(best[part], spent[part]) for part in PARTS}
 if not math.isfinite(nll):
     sys.exit("the loss is not finite")
+cpu = (time.process_time() - cpu) / done
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-print(json.dumps({"parts": list(best.values()), "peak_bytes": peak, "threads": work["threads"], "nll": nll}))
+answer = {"parts": list(best.values()), "cpu_seconds": cpu, "peak_bytes": peak, "threads": work["threads"], "nll": nll}
+print(json.dumps(answer))

@@ -21,7 +21,7 @@ pub const PYTORCH: &str = include_str!("../bench/pytorch.py");
 /// Epochs before the clock starts: buffers are allocated, threads started, π_x no longer uniform.
 const WARM_UP: usize = 2;
 /// Epochs that are measured at least.
-const LEAST: usize = 3;
+const LEAST: u32 = 3;
 
 /// A model and a number of examples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -77,6 +77,9 @@ impl Shape {
 pub struct Measured {
     /// Seconds of each part, in the order of [`Part::ALL`].
     pub parts: Vec<f64>,
+    /// Processor time of an epoch on average, all threads together, seconds; where the system tells. Other programs take
+    /// none of it, waiting threads that spin do.
+    pub cpu_seconds: Option<f64>,
     /// The most memory that the process ever held, bytes; where the system tells.
     pub peak_bytes: Option<u64>,
     /// Threads that it may use.
@@ -96,7 +99,8 @@ impl Measured {
     #[must_use]
     pub fn fastest(self, other: Self) -> Self {
         let parts = self.parts.iter().zip(&other.parts).map(|(a, b)| a.min(*b)).collect();
-        Self { parts, peak_bytes: self.peak_bytes.max(other.peak_bytes), ..other }
+        let cpu_seconds = self.cpu_seconds.zip(other.cpu_seconds).map(|(a, b)| a.min(b));
+        Self { parts, cpu_seconds, peak_bytes: self.peak_bytes.max(other.peak_bytes), ..other }
     }
 
     /// Seconds of one of the four steps.
@@ -140,9 +144,10 @@ pub fn measure(work: &Work, device: &Device) -> Result<Measured> {
     for _ in 0..WARM_UP {
         model.epoch(&work.experiment, &examples);
     }
+    let cpu = cpu_seconds();
     let (begun, budget) = (Instant::now(), Duration::from_secs_f64(work.seconds));
     let mut parts = vec![f64::INFINITY; Part::ALL.len()];
-    let (mut epochs, mut nll) = (0, f64::NAN);
+    let (mut epochs, mut nll) = (0_u32, f64::NAN);
     while epochs < LEAST || begun.elapsed() < budget {
         model.clock.start(device);
         nll = model.epoch(&work.experiment, &examples).nll;
@@ -152,7 +157,20 @@ pub fn measure(work: &Work, device: &Device) -> Result<Measured> {
         }
     }
     ensure!(nll.is_finite(), "the loss is not finite");
-    Ok(Measured { parts, peak_bytes: peak_bytes(), threads: work.threads, nll })
+    let cpu_seconds = cpu_seconds().zip(cpu).map(|(end, start)| (end - start) / f64::from(epochs));
+    Ok(Measured { parts, cpu_seconds, peak_bytes: peak_bytes(), threads: work.threads, nll })
+}
+
+/// Processor time of all threads of this process, from Linux's /proc.
+fn cpu_seconds() -> Option<f64> {
+    /// schedstat counts in nanoseconds, time on a processor first.
+    const NANO: f64 = 1e-9;
+    let spent = |task: std::fs::DirEntry| {
+        let text = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
+        text.split_whitespace().next()?.parse::<f64>().ok()
+    };
+    let tasks = std::fs::read_dir("/proc/self/task").ok()?;
+    tasks.map(|task| spent(task.ok()?)).sum::<Option<f64>>().map(|nanoseconds| nanoseconds * NANO)
 }
 
 /// The most memory that this process ever held, from Linux's /proc.

@@ -206,10 +206,13 @@ fn table(
     let (first, rest) = out.split_once('\n').unwrap_or_default();
     let mut out = format!("{first}\n{:<16}{:>11}    share{heading}\n{rest}", "step", "dab ms");
     let mut both = |name: &str, unit: f64, pick: &dyn Fn(&Measured) -> Option<f64>| {
-        let cell = |m: &Measured| pick(m).map_or_else(|| "?".to_owned(), |x| format!("{:.0}", x / unit));
-        let compared = other.map_or_else(String::new, |other| format!("{:>20}", cell(other)));
+        let cell = |m: &Measured| pick(m).map_or_else(|| "?".to_owned(), |x| format!("{:.1}", x / unit));
+        let ratio = other.and_then(|other| Some(format!("{:>18.2}", pick(own)? / pick(other)?)));
+        let compared = other
+            .map_or_else(String::new, |other| format!("{:>20}{}", cell(other), ratio.unwrap_or_default()));
         let _ = writeln!(out, "{name:<16}{:>11}{compared}", cell(own));
     };
+    both("processor ms", 1e-3, &|m| m.cpu_seconds);
     both("samples/s", 1.0, &|m| Some(work.rows as f64 / m.seconds()));
     both("peak MiB", f64::from(1 << 20), &|m| m.peak_bytes.map(|bytes| bytes as f64));
     out.push('\n');
@@ -228,6 +231,7 @@ fn to_json(shape: Shape, work: &Work, own: &Measured, other: Option<&Measured>) 
             "steps": [m.step(1), m.step(2), m.step(3), m.step(4)],
             "parts": parts,
             "samples_per_second": work.rows as f64 / m.seconds(),
+            "cpu_seconds": m.cpu_seconds,
             "peak_bytes": m.peak_bytes,
             "nll": m.nll,
         })
