@@ -12,6 +12,7 @@
 
 pub mod backbone;
 pub mod baselines;
+pub mod bench;
 pub mod bottleneck;
 pub mod checkpoint;
 pub mod cli;

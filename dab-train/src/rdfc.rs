@@ -10,6 +10,7 @@
 //! θ is fixed in 2–4, so each example is encoded once and the encodings serve all three. Steps 2–4 live in
 //! [`codes`]; what is surprising there is how codes are kept alive.
 
+pub mod clock;
 pub mod codes;
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
@@ -24,6 +25,7 @@ use crate::{
     network::{Network, Output, Wanted},
     optimiser::{Optimiser, Rule},
     random::Random,
+    rdfc::clock::{Clock, Part},
 };
 
 /// Code means, in numbers (codes × dim), from which on training expands diagonal distances into matrix products.
@@ -113,6 +115,8 @@ pub struct Rdfc {
     pub started: bool,
     /// Epochs done.
     pub epoch: usize,
+    /// Where the time goes; off unless started.
+    pub clock: Clock,
     seed: u64,
     device: Device,
 }
@@ -132,6 +136,7 @@ impl Rdfc {
             means_optimiser: Optimiser::new(Rule::Adam, 0.0, None),
             started: false,
             epoch: 0,
+            clock: Clock::default(),
             seed,
             device: device.clone(),
         }
@@ -213,12 +218,15 @@ impl Rdfc {
             let hinge_weight = experiment.objective.calibrated.map_or(0.0, |calibrated| calibrated.weight);
             let parts = Tensor::cat(vec![nll.clone(), distortion.clone(), hinge.clone()], 0);
             let loss = nll + distortion.mul_scalar(weight) + hinge.mul_scalar(hinge_weight); // E8, E9
+            self.clock.lap(Part::Forward);
             let mut gradients = loss.backward();
+            self.clock.lap(Part::Backward);
             let done = self.epoch as f64 + step as f64 / batches.len() as f64;
             let optimiser = &experiment.optimiser;
             report.learning_rate = optimiser.learning_rate
                 * optimiser.schedule.factor_at(done, experiment.training.epochs as f64);
             self.network_optimiser.step(self.network.parameters_mut(), &mut gradients, report.learning_rate);
+            self.clock.lap(Part::Update);
             sums = sums + parts.without_autodiff().mul_scalar(rows.len() as f64 / examples.len() as f64);
         }
         let means: Vec<f64> = sums.into_data().iter::<f64>().collect();

@@ -16,6 +16,7 @@ use nalgebra::DMatrix;
 use super::{
     constant,
     encoder::{Covariance, Encoding},
+    on_host,
 };
 
 /// Code means start as N(0, 0.1²).
@@ -220,11 +221,31 @@ pub fn moments(
     let batch = encoding.len();
     let inner = weights.clone().transpose().matmul(encoding.cov()); // [codes, entries]
     // [codes, batch, d]
-    let offset = encoding.mean.clone().unsqueeze_dim::<3>(0) - means.unsqueeze_dim::<3>(1);
-    let column = weights.clone().transpose().reshape([codes, batch, 1]);
+    let offset = |mean: Tensor<2>, means: Tensor<2>| mean.unsqueeze_dim::<3>(0) - means.unsqueeze_dim::<3>(1);
+    let column = || weights.clone().transpose().reshape([codes, batch, 1]);
     let outer = match kind {
-        Covariance::Diagonal => (offset.square() * column).sum_dim(1).reshape([codes, dim]),
-        _ => (offset.clone() * column).transpose().matmul(offset).reshape([codes, dim * dim]),
+        Covariance::Diagonal if on_host(&means.device()) => {
+            squares(encoding.mean.clone(), weights.clone(), means)
+        }
+        Covariance::Diagonal => {
+            (offset(encoding.mean.clone(), means).square() * column()).sum_dim(1).reshape([codes, dim])
+        }
+        _ => {
+            let offset = offset(encoding.mean.clone(), means);
+            (offset.clone() * column()).transpose().matmul(offset).reshape([codes, dim * dim])
+        }
     };
     (weights.sum_dim(0), inner + outer)
+}
+
+/// Σ_i w_iκ (μ_i − m_κ)² = Σ w μ² − m (2 Σ w μ − m Σ w) `[codes, d]`: matrix products instead of a `[codes, batch, d]`
+/// tensor, and in `f64`, because in `f32` a tight code far from zero would lose its digits.
+fn squares(mean: Tensor<2>, weights: Tensor<2>, means: Tensor<2>) -> Tensor<2> {
+    let dtype = means.dtype();
+    let [mean, weights, means] = [mean, weights, means].map(|tensor| tensor.cast(DType::F64));
+    let total = weights.clone().sum_dim(0).transpose(); // [codes, 1]
+    let weights = weights.transpose();
+    let first = weights.clone().matmul(mean.clone());
+    let second = weights.matmul(mean.square());
+    (second - means.clone() * (first.mul_scalar(2.0) - means * total)).cast(dtype)
 }

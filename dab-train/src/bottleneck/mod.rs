@@ -29,3 +29,8 @@ pub(crate) fn indices(values: impl IntoIterator<Item = usize>, device: &Device) 
     let shape = [values.len()];
     Tensor::from_data(TensorData::new(values, shape), device)
 }
+
+/// Whether tensors on `device` are plain memory of burn's own CPU backend: cheap to read, and good at `f64`.
+pub(crate) fn on_host(device: &Device) -> bool {
+    *device == Device::flex()
+}

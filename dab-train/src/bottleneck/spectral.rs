@@ -10,9 +10,11 @@
 //! in dA, so it is written down as that linear map applied to A − stop(A): its value is exactly zero, its
 //! gradient is the formula, and no operation of any backend has to be extended.
 
-use burn::tensor::{DType, Device, Tensor, TensorData, activation::softplus};
+use burn::tensor::{DType, Tensor, TensorData, activation::softplus};
+use dab_core::isa::{Isa, Kernel};
 
-use super::{constant, encoder};
+use super::{constant, encoder, on_host};
+use crate::dispatch::Wide;
 
 /// Jacobi sweeps, at most. Convergence is quadratic: 8×8 needs 5 for full f32 precision, 7 for f64.
 const SWEEPS: usize = 8;
@@ -21,6 +23,11 @@ const CONVERGED: (f64, f64) = (1e-9, 1e-15);
 /// Eigenvalues closer than this, relative to their size, count as tied: below it the difference quotient
 /// loses more digits than f′ at the midpoint does.
 const TIE: f64 = 1e-3;
+/// Matrices that the CPU decomposes side by side: two registers' worth of AVX2.
+const LANES: usize = 8;
+
+/// One cell of each of these matrices.
+type Lanes = [f64; LANES];
 
 /// f(λ) = softplus(|λ| − 5) + 1e-5: an eigenvalue's standard deviation.
 fn spread(values: Tensor<2>) -> Tensor<2> {
@@ -75,22 +82,32 @@ fn quotients(values: Tensor<2>, std: Tensor<2>) -> Tensor<3> {
 
 /// Eigenvalues `[batch, d]` (unordered) and eigenvectors (columns) `[batch, d, d]` of symmetric matrices, no gradient.
 ///
-/// On the CPU one matrix after the other, in `f64`; elsewhere all at once as tensor code.
+/// On the CPU a few matrices at a time, in `f64`; elsewhere all at once as tensor code.
 #[must_use]
 pub fn eigen(a: Tensor<3>) -> (Tensor<2>, Tensor<3>) {
-    if a.device() == Device::flex() { eigen_host(a) } else { eigen_tensor(a) }
+    if on_host(&a.device()) { eigen_host(a) } else { eigen_tensor(a) }
 }
 
 pub(super) fn eigen_host(a: Tensor<3>) -> (Tensor<2>, Tensor<3>) {
     let [batch, dim, _] = a.dims();
     let (device, dtype) = (a.device(), a.dtype());
     let tolerance = if dtype == DType::F64 { CONVERGED.1 } else { CONVERGED.0 };
-    let mut matrices: Vec<f64> = a.into_data().iter::<f64>().collect();
-    let mut vectors = vec![0.0; matrices.len()];
-    let mut values = Vec::with_capacity(batch * dim);
-    for (matrix, vectors) in matrices.chunks_mut(dim * dim).zip(vectors.chunks_mut(dim * dim)) {
-        jacobi(matrix, vectors, dim, tolerance);
-        values.extend((0..dim).map(|i| matrix[i * dim + i]));
+    let given: Vec<f64> = a.into_data().iter::<f64>().collect();
+    let cells = dim * dim;
+    let (mut values, mut vectors) = (vec![0.0; batch * dim], vec![0.0; batch * cells]);
+    let (mut matrix, mut basis) = (vec![[0.0; LANES]; cells], vec![[0.0; LANES]; cells]);
+    let isa = Wide::detect();
+    for first in (0..batch).step_by(LANES) {
+        let lanes = first..batch.min(first + LANES);
+        for (cell, lane) in matrix.iter_mut().enumerate() {
+            *lane = [0.0; LANES];
+            lanes.clone().for_each(|row| lane[row - first] = given[row * cells + cell]);
+        }
+        isa.run(Jacobi { a: &mut matrix, v: &mut basis, dim, tolerance });
+        for row in lanes {
+            (0..dim).for_each(|i| values[row * dim + i] = matrix[i * dim + i][row - first]);
+            (0..cells).for_each(|cell| vectors[row * cells + cell] = basis[cell][row - first]);
+        }
     }
     let tensor = |data, shape: &[usize]| TensorData::new::<f64, _>(data, shape.to_vec());
     (
@@ -99,45 +116,85 @@ pub(super) fn eigen_host(a: Tensor<3>) -> (Tensor<2>, Tensor<3>) {
     )
 }
 
-/// The rotation (cos, sin) that makes a pair's off-diagonal entry vanish; the identity when it is zero already.
-fn rotation(app: f64, aqq: f64, apq: f64) -> (f64, f64) {
-    if apq == 0.0 {
-        return (1.0, 0.0);
-    }
-    let theta = (aqq - app) / (2.0 * apq);
-    let t = theta.signum() / (theta.abs() + theta.hypot(1.0));
-    let c = 1.0 / t.hypot(1.0);
-    (c, t * c)
+/// Cyclic Jacobi in place: the matrices `a` become diagonal to `tolerance`, `v` their eigenvectors (columns).
+struct Jacobi<'a> {
+    a: &'a mut [Lanes],
+    v: &'a mut [Lanes],
+    dim: usize,
+    tolerance: f64,
 }
 
-/// Cyclic Jacobi in place: `a` becomes diagonal to `tolerance`, `v` its eigenvectors (columns).
-fn jacobi(a: &mut [f64], v: &mut [f64], dim: usize, tolerance: f64) {
-    v.fill(0.0);
-    (0..dim).for_each(|i| v[i * dim + i] = 1.0);
-    for _ in 0..SWEEPS {
-        let all: f64 = a.iter().map(|value| value * value).sum();
-        // Summed itself, not as a difference: it is far below the rounding of `all`.
-        let above = a.chunks_exact(dim).enumerate().flat_map(|(i, row)| &row[i + 1..]);
-        let off: f64 = above.map(|value| 2.0 * value * value).sum();
-        if off <= tolerance * tolerance * all {
-            return;
-        }
-        for p in 0..dim {
-            for q in p + 1..dim {
-                let (c, s) = rotation(a[p * dim + p], a[q * dim + q], a[p * dim + q]);
-                for i in 0..dim {
-                    let (x, y) = (a[i * dim + p], a[i * dim + q]);
-                    (a[i * dim + p], a[i * dim + q]) = (c * x - s * y, s * x + c * y);
-                    let (x, y) = (v[i * dim + p], v[i * dim + q]);
-                    (v[i * dim + p], v[i * dim + q]) = (c * x - s * y, s * x + c * y);
-                }
-                for i in 0..dim {
-                    let (x, y) = (a[p * dim + i], a[q * dim + i]);
-                    (a[p * dim + i], a[q * dim + i]) = (c * x - s * y, s * x + c * y);
+impl Kernel for Jacobi<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        let Self { a, v, dim, tolerance } = self;
+        v.fill([0.0; LANES]);
+        (0..dim).for_each(|i| v[i * dim + i] = [1.0; LANES]);
+        for _ in 0..SWEEPS {
+            let live = unfinished(a, dim, tolerance);
+            if live == [false; LANES] {
+                return;
+            }
+            for p in 0..dim {
+                for q in p + 1..dim {
+                    let turn = rotation(&a[p * dim + p], &a[q * dim + q], &a[p * dim + q], &live);
+                    for i in 0..dim {
+                        rotate(a, i * dim + p, i * dim + q, &turn);
+                        rotate(v, i * dim + p, i * dim + q, &turn);
+                    }
+                    for i in 0..dim {
+                        rotate(a, p * dim + i, q * dim + i, &turn);
+                    }
                 }
             }
         }
     }
+}
+
+/// Which matrices still have something off their diagonals.
+#[inline(always)]
+fn unfinished(a: &[Lanes], dim: usize, tolerance: f64) -> [bool; LANES] {
+    // `off` is summed itself, not as a difference: it is far below the rounding of `all`.
+    let (mut all, mut off) = ([0.0; LANES], [0.0; LANES]);
+    for (cell, values) in a.iter().enumerate() {
+        let above = if cell % dim > cell / dim { 2.0 } else { 0.0 };
+        for lane in 0..LANES {
+            let square = values[lane] * values[lane];
+            all[lane] += square;
+            off[lane] += above * square;
+        }
+    }
+    // Not `>`: a NaN is never finished.
+    core::array::from_fn(|lane| !(off[lane] <= tolerance * tolerance * all[lane]))
+}
+
+/// The rotations (cos, sin) that make a pair's off-diagonal entry vanish; the identity where it is zero already, and in
+/// finished matrices, whose bits thus do not depend on their neighbours.
+#[inline(always)]
+fn rotation(app: &Lanes, aqq: &Lanes, apq: &Lanes, live: &[bool; LANES]) -> (Lanes, Lanes) {
+    let (mut cos, mut sin) = ([1.0; LANES], [0.0; LANES]);
+    for lane in 0..LANES {
+        let theta = (aqq[lane] - app[lane]) / (2.0 * apq[lane]);
+        let t = 1.0_f64.copysign(theta) / (theta.abs() + (theta * theta + 1.0).sqrt());
+        let c = 1.0 / (t * t + 1.0).sqrt();
+        let turns = live[lane] && apq[lane] != 0.0;
+        cos[lane] = if turns { c } else { 1.0 };
+        sin[lane] = if turns { t * c } else { 0.0 };
+    }
+    (cos, sin)
+}
+
+/// Cells `p` and `q` of every matrix, rotated into each other.
+#[inline(always)]
+fn rotate(cells: &mut [Lanes], p: usize, q: usize, (cos, sin): &(Lanes, Lanes)) {
+    let (mut x, mut y) = (cells[p], cells[q]);
+    for lane in 0..LANES {
+        (x[lane], y[lane]) =
+            (cos[lane] * x[lane] - sin[lane] * y[lane], sin[lane] * x[lane] + cos[lane] * y[lane]);
+    }
+    (cells[p], cells[q]) = (x, y);
 }
 
 /// One round of disjoint pairs: every index's partner (itself when it rests), in round-robin order.

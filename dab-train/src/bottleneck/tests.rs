@@ -148,6 +148,31 @@ fn codebook_updates_match_the_golden_vectors() {
     assert!(difference(&priors, &golden.numbers("upd_pi")) < 1e-6);
 }
 
+#[test]
+fn tight_codes_far_from_zero_keep_their_variance() {
+    // Means near 100, spread 0.01: the squares of the means are 1e8 times the variances, more than f32 can tell apart.
+    let (rows, dim, codes) = (40, 3, 2);
+    let mut random = Random::new(2, "tight");
+    let mut near = |at: f64, spread: f64| f64::from((at + spread * random.normal()) as f32);
+    let mean: Vec<f64> = (0..rows * dim).map(|_| near(100.0, 0.01)).collect();
+    let means: Vec<f64> = (0..codes * dim).map(|_| near(100.0, 0.01)).collect();
+    let weights: Vec<f64> = (0..rows * codes).map(|_| near(0.5, 0.1)).collect();
+    let mut expected = vec![0.0; codes * dim];
+    for (point, weight) in mean.chunks(dim).zip(weights.chunks(codes)) {
+        for (entry, sum) in expected.iter_mut().enumerate() {
+            *sum += weight[entry / dim] * (point[entry % dim] - means[entry]).powi(2);
+        }
+    }
+    let narrow = |values: Vec<f64>, shape: [usize; 2]| constant(values, shape, &device(), DType::F32);
+    // Standard deviations of 1e-5, the least there are.
+    let head = [narrow(mean, [rows, dim]), narrow(vec![-1e3; rows * dim], [rows, dim])];
+    let encoding = Encoding::new(Tensor::cat(head.to_vec(), 1), dim, Covariance::Diagonal);
+    let (weights, means) = (narrow(weights, [rows, codes]), narrow(means, [codes, dim]));
+    let found = values(moments(&encoding, weights, means, Covariance::Diagonal).1);
+    let error = difference(&found, &expected);
+    assert!(error < STORED_AS_F32, "{error:e}");
+}
+
 /// u summed over rows for head outputs `head` `[rows, outputs]`, π_x as given.
 fn total(
     head: Tensor<2>,

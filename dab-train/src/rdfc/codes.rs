@@ -9,7 +9,7 @@
 
 use burn::tensor::{DType, Tensor};
 
-use super::{Epoch, Examples, Rdfc};
+use super::{Epoch, Examples, Rdfc, clock::Part};
 use crate::{
     bottleneck::{
         codebook::{Codes, moments, uncertainty},
@@ -113,6 +113,7 @@ impl Rdfc {
             return;
         }
         let encodings = Encodings::new(&self.network, experiment, examples);
+        self.clock.lap(Part::Encode);
         if !self.started && config.start != Start::Normal {
             self.start(experiment, &encodings);
             return;
@@ -128,6 +129,7 @@ impl Rdfc {
             Mode::Reference => self.moving_averages(&encodings, alpha, config.pseudo_count, config.momentum),
         };
         self.codebook.set_covs(&sums.covs, &sums.weights, config.shrinkage());
+        self.clock.lap(Part::Covariances);
         self.codebook.set_priors(&sums.priors, config.prior_floor);
         self.started = true;
         let total: f64 = sums.priors.iter().sum();
@@ -136,6 +138,7 @@ impl Rdfc {
         if (self.epoch as f64) < config.reseed_until * experiment.training.epochs as f64 {
             report.reseeded = self.reseed(config.reseed_below, &encodings, sums.uncertainty);
         }
+        self.clock.lap(Part::Priors);
     }
 
     /// π_x `[batch, codes]` (E5, uniform before the first update) times each example's share, and u `[batch, 1]`.
@@ -168,9 +171,11 @@ impl Rdfc {
             } else {
                 distances.clone().detach().full_like(1.0 / self.codebook.len() as f64)
             };
+            self.clock.lap(Part::Assign);
             let loss = (uncertainty(assignment, distances) * share).mean();
             let mut gradients = loss.backward();
             self.means_optimiser.step(vec![&mut codes.means], &mut gradients, rate);
+            self.clock.lap(Part::Means);
         }
         self.codebook.means = codes.means.into_data().iter::<f32>().collect();
     }
@@ -185,6 +190,7 @@ impl Rdfc {
             add(&mut sums, &numbers(assignment.clone().transpose().matmul(encoding.mean)), 1.0);
             add(&mut weights, &numbers(assignment.sum_dim(0)), 1.0);
         }
+        self.clock.lap(Part::Means);
         let dim = self.codebook.dim;
         for (index, mean) in self.codebook.means.iter_mut().enumerate() {
             if weights[index / dim] > 0.0 {
@@ -194,7 +200,7 @@ impl Rdfc {
     }
 
     /// E11 and E12 as sums over the whole pass.
-    fn exact_sums(&self, encodings: &Encodings, alpha: f64, pseudo_count: f64) -> Sums {
+    fn exact_sums(&mut self, encodings: &Encodings, alpha: f64, pseudo_count: f64) -> Sums {
         let mut sums = self.no_sums();
         self.visit(encodings, alpha, pseudo_count, &mut sums, |sums, weights, covs, priors| {
             add(&mut sums.weights, &weights, 1.0);
@@ -205,7 +211,13 @@ impl Rdfc {
     }
 
     /// E13 as published: averages over mini-batches with momentum γ, from 0 (Σ) and uniform (π), never bias-corrected.
-    fn moving_averages(&self, encodings: &Encodings, alpha: f64, pseudo_count: f64, momentum: f64) -> Sums {
+    fn moving_averages(
+        &mut self,
+        encodings: &Encodings,
+        alpha: f64,
+        pseudo_count: f64,
+        momentum: f64,
+    ) -> Sums {
         let codes = self.codebook.len();
         let entries = self.codebook.covs.len() / codes;
         let mut sums = self.no_sums();
@@ -238,7 +250,7 @@ impl Rdfc {
 
     /// One pass: gives each mini-batch's Σw, Σw[…] and Σπ_x to `take`, and fills the rest of `sums`.
     fn visit(
-        &self,
+        &mut self,
         encodings: &Encodings,
         alpha: f64,
         pseudo_count: f64,
@@ -248,12 +260,16 @@ impl Rdfc {
         let codes = self.tensors();
         for (encoding, share) in encodings.iter() {
             let (assignment, u) = self.assigned(&encoding, share.clone(), &codes, alpha);
+            self.clock.lap(Part::Assign);
             let weights = assignment.clone() + share.mul_scalar(pseudo_count); // [batch, codes]
             let (weights, covs) = moments(&encoding, weights, codes.means.clone(), self.codebook.kind);
+            let (weights, covs) = (numbers(weights), numbers(covs));
+            self.clock.lap(Part::Covariances);
             let logs = assignment.clone().clamp_min(f64::from(f32::MIN_POSITIVE)).log();
             sums.negative_entropy += (assignment.clone() * logs).sum().into_scalar::<f64>();
             sums.uncertainty.extend(numbers(u));
-            take(sums, numbers(weights), numbers(covs), numbers(assignment.sum_dim(0)));
+            take(sums, weights, covs, numbers(assignment.sum_dim(0)));
+            self.clock.lap(Part::Priors);
         }
     }
 
