@@ -1,8 +1,8 @@
 """The loop of dab-train/src/rdfc.rs in PyTorch on the CPU, for `dab bench --pytorch`.
 
-Reads the work (JSON, first argument), prints one line of JSON: seconds of each part of an epoch at its fastest. Written as
-one would write it in PyTorch: torch.nn and torch.optim, batched torch.linalg.eigh with a Daleckii-Krein backward, distances
-to many codes as matrix products, encodings cached for the codebook's steps.
+Reads the work (JSON, first argument), prints one line of JSON: seconds of each part of an epoch at its fastest.
+Written as one would write it in PyTorch: torch.nn and torch.optim, batched torch.linalg.eigh with a Daleckii-Krein
+backward, distances to many codes as matrix products, encodings cached for the codebook's steps.
 """
 
 import json
@@ -234,5 +234,5 @@ if not math.isfinite(nll):
     sys.exit("the loss is not finite")
 cpu = (time.process_time() - cpu) / done
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-answer = {"parts": list(best.values()), "cpu_seconds": cpu, "peak_bytes": peak, "threads": work["threads"], "nll": nll}
-print(json.dumps(answer))
+parts = list(best.values())
+print(json.dumps(dict(parts=parts, cpu_seconds=cpu, peak_bytes=peak, threads=work["threads"], nll=nll)))

@@ -6,14 +6,16 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     config::Experiment,
-    network::{Output, Wanted},
+    data::{Split, Table, Targets},
+    network::Output,
     random::Random,
     rdfc::{Examples, Rdfc, clock::Part},
+    trainer,
 };
 
 /// The same loop in PyTorch.
@@ -115,19 +117,16 @@ impl Measured {
 fn examples(work: &Work, device: &Device) -> Examples {
     let mut random = Random::new(work.experiment.seed, "bench");
     let mut normals = |rows: usize, cols: usize| {
-        let values: Vec<f32> = (0..rows * cols).map(|_| random.normal() as f32).collect();
-        Tensor::<2>::from_data(TensorData::new(values, [rows, cols]), device)
+        let values = (0..rows * cols).map(|_| random.normal() as f32).collect();
+        Table { rows, cols, values }
     };
     let inputs = normals(work.rows, work.inputs);
-    if work.classes == 0 {
-        let wanted = Wanted::Values(normals(work.rows, 1));
-        return Examples { inputs, wanted, labels: None, noise: None };
-    }
-    let labels: Vec<u32> = (0..work.rows).map(|row| (row % work.classes) as u32).collect();
-    let mut one_hot = vec![0.0_f32; work.rows * work.classes];
-    labels.iter().enumerate().for_each(|(row, &label)| one_hot[row * work.classes + label as usize] = 1.0);
-    let one_hot = Tensor::from_data(TensorData::new(one_hot, [work.rows, work.classes]), device);
-    Examples { inputs, wanted: Wanted::Classes(one_hot), labels: Some(labels), noise: None }
+    let targets = match work.classes {
+        0 => Targets::Regression(normals(work.rows, 1)),
+        count => Targets::Classes { labels: (0..work.rows).map(|row| (row % count) as u32).collect(), count },
+    };
+    let scale = trainer::input_scale(work.experiment.backbone.standardise, &inputs);
+    trainer::examples(&Split { inputs, targets }, &scale, None, device)
 }
 
 /// Trains for about `work.seconds` and returns each part of an epoch at its fastest.

@@ -166,8 +166,9 @@ fn unfinished(a: &[Lanes], dim: usize, tolerance: f64) -> [bool; LANES] {
             off[lane] += above * square;
         }
     }
-    // Not `>`: a NaN is never finished.
-    core::array::from_fn(|lane| !(off[lane] <= tolerance * tolerance * all[lane]))
+    // A NaN is never finished.
+    let finished: [bool; LANES] = core::array::from_fn(|lane| off[lane] <= tolerance * tolerance * all[lane]);
+    finished.map(|finished| !finished)
 }
 
 /// The rotations (cos, sin) that make a pair's off-diagonal entry vanish; the identity where it is zero already, and in

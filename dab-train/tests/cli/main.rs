@@ -1,5 +1,6 @@
 //! The `dab` command from outside: what it writes, what it refuses, and in which words.
 
+mod bench;
 mod devices;
 mod export;
 mod fit;
@@ -89,7 +90,9 @@ fn column(text: &str, name: &str) -> Vec<f64> {
 #[test]
 fn help_teaches_and_version_answers() {
     let folder = folder("help");
-    for command in ["train", "fit", "verify", "pack", "score", "inspect", "self-test", "explain", "export"] {
+    let commands =
+        ["train", "fit", "verify", "pack", "score", "inspect", "self-test", "explain", "export", "bench"];
+    for command in commands {
         let help = text(dab(&folder, &[command, "--help"]));
         assert!(help.contains("Examples:") && help.contains(&format!("dab {command} ")), "{help}");
         assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
