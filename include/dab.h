@@ -139,10 +139,8 @@
 #define DAB_ERR_CALIBRATION -122
 /* The false-alarm rates are not 0 < unfamiliar <= doubtful < 1. */
 #define DAB_ERR_RATES -123
-/* The info section cannot be decoded (only host tools read it). */
+/* The info section of the file cannot be decoded (only dab_model_open reads it). */
 #define DAB_ERR_INFO -124
-/* An error that has no number in this version. */
-#define DAB_ERR_UNKNOWN -999
 /* Version of this header, major part. */
 #define DAB_VERSION_MAJOR 0
 /* Version of this header, minor part. */
@@ -493,11 +491,13 @@ dab_status dab_exploration_save(const dab_exploration *exploration,
 dab_status dab_exploration_restore(dab_exploration *exploration, const void *bytes, size_t byte_count);
 
 #if defined(DAB_HOST)
-/* Reads a file and makes a model of it, in memory of its own. Close it with dab_model_close.
+/* Reads a file, checks all of it, also the names and notes that dab_model_init skips, and makes a model of it, in
+ * memory of its own. Close it with dab_model_close.
  * Declared only if DAB_HOST is defined before the header is included; in the shared library only.
  * path: UTF-8, NUL at the end.
- * Returns DAB_OK, DAB_ERR_FILE, or as dab_model_init. *out is written only on DAB_OK. */
-dab_status dab_model_open(const char *path, dab_model **out);
+ * Returns DAB_OK, DAB_ERR_FILE, DAB_ERR_INFO, or as dab_model_init. *out is written only on DAB_OK. */
+dab_status dab_model_open(const char *path,
+                          dab_model **out);
 #endif
 
 #if defined(DAB_HOST)
