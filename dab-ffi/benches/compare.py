@@ -3,7 +3,8 @@
 
     dab-ffi/benches/compare.py [--tensorflow]
 
-Optional: it installs what it needs from PyPI into a temporary folder (TensorFlow is large). Everything is called
+Optional: it installs what it needs from PyPI into a temporary folder (TensorFlow is large, and this version needs
+Python 3.9 to 3.11); $COMPARE_PYTHON names a Python that has it all. Everything is called
 from Python, dab through ctypes: its call is in its time. ONNX has no eigen-decomposition: for shape (a) ONNX Runtime
 gets (b), the same sizes with a Cholesky factor, which is less work. TFLite gets (a) twice: in the published way (SVD,
 Cholesky factor of the covariance, triangular solves) and in the cheapest that we know.
@@ -24,8 +25,10 @@ SHAPES = {"a": (640, 8, 10), "b": (640, 8, 10), "c": (2048, 80, 1000)}
 def set_up():
     """Libraries, models and packages in a temporary folder, then the measurement in it."""
     with tempfile.TemporaryDirectory() as folder:
-        packages = ["numpy", "onnx", "onnxruntime"] + ["tensorflow-cpu"] * ("--tensorflow" in sys.argv)
-        python = os.environ.get("COMPARE_PYTHON")  # one that has the packages already
+        packages = ["numpy<2", "onnx<1.18", "onnxruntime"]
+        if "--tensorflow" in sys.argv:
+            packages.append("tensorflow-cpu==2.15.1")  # later ones have no TensorFlow ops in TFLite
+        python = os.environ.get("COMPARE_PYTHON")
         if not python:
             subprocess.run([sys.executable, "-m", "venv", f"{folder}/venv"], check=True)
             python = f"{folder}/venv/bin/python"
@@ -71,7 +74,8 @@ def dab_call(folder, name, n):
     call, size, at = dab._lib.dab_assess, ctypes.c_size_t, ctypes.c_void_p
     call.restype, scratch = ctypes.c_int32, model._scratch
     # Made once: what is left of Python in the time is one call.
-    data = (model._handle, at(x.ctypes.data), size(x.size), at(scratch.ctypes.data), size(scratch.nbytes), at(out.ctypes.data))
+    memory = (at(scratch.ctypes.data), size(scratch.nbytes))
+    data = (model._handle, at(x.ctypes.data), size(x.size), *memory, at(out.ctypes.data))
 
     def answer():
         assert call(*data) == 0
@@ -119,10 +123,12 @@ def onnx_graph(name, n):
         node("Softplus", node("Sub", "lower", const("five", f(5)), out="shifted"), out="soft")
         node("Add", "soft", const("floor", f(1e-5)), out="diagonal")
         node("Where", const("eye", np.eye(d, dtype=bool)), "diagonal", "lower", out="L")
-        node("Gather", node("Reshape", "diagonal", const("all", [-1]), out="row"), const("on", np.arange(d) * (d + 1)), out="std")
+        node("Reshape", "diagonal", const("all", [-1]), out="row")
+        node("Gather", "row", const("on", np.arange(d) * (d + 1)), out="std")
         r = np.linalg.cholesky(n["precision"].astype(np.float64)).transpose(0, 2, 1).astype(f)
         node("MatMul", const("R", r.reshape(k * d, d)), "L", out="RL")
-        node("ReduceSumSquare", node("Reshape", "RL", const("kdd", [k, d * d]), out="RLk"), const("one", [1]), out="trace", keepdims=0)
+        node("Reshape", "RL", const("kdd", [k, d * d]), out="RLk")
+        node("ReduceSumSquare", "RLk", const("one", [1]), out="trace", keepdims=0)
         node("Sub", "mu", const("mean", n["mean"]), out="offset")
         node("MatMul", const("Rk", r), node("Unsqueeze", "offset", const("two", [2]), out="column"), out="Ro")
         node("ReduceSumSquare", "Ro", const("both", [1, 2]), out="far", keepdims=0)
@@ -135,7 +141,8 @@ def onnx_graph(name, n):
     node("ReduceSum", node("Mul", "weights", "distance", out="parts"), out="u", keepdims=0)
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, inputs])
     u = helper.make_tensor_value_info("u", TensorProto.FLOAT, [])
-    model = helper.make_model(helper.make_graph(nodes, "dab", [x], [u], constants), opset_imports=[helper.make_opsetid("", 18)])
+    graph = helper.make_graph(nodes, "dab", [x], [u], constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
     model.ir_version = 9
     onnx.checker.check_model(model)
     return model.SerializeToString()
