@@ -36,8 +36,9 @@
  * are not written to by others, and that nobody writes what a call reads.
  *
  * THREADS. A `const dab_model *` may be used by any number of threads and interrupt handlers at once. Scratch,
- * monitors, explorations and results may not: one user at a time. There are no locks, no globals, no
- * thread-local data. No call blocks, prints or calls back; time depends on the model's shape alone.
+ * monitors, explorations and results may not: one user at a time. There are no locks, no globals (but one atomic word
+ * of libdab.so, which remembers the processor's instructions), no thread-local data. No call blocks, prints or calls
+ * back; time depends on the model's shape alone.
  *
  * ERRORS. A dab_status is 0 or negative; dab_status_string() has the words. Results are written only on DAB_OK.
  * Numbers are never reused: a program may keep them. Inputs must be finite: a NaN is refused with
