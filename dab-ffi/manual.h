@@ -5,17 +5,24 @@
  * verdict. It also predicts what the network predicts, explains, watches a stream of inputs (dab_monitor) and
  * rewards exploration (dab_exploration). The same bits come out on every processor.
  *
- * USAGE. Link with -ldab; C99 and later, C++.
+ * Words: the network encodes an input as a Gaussian in a latent space of `dim` dimensions. The model keeps a few
+ * Gaussians, its codes, that summarise the training data there. The uncertainty is the expected distance of the
+ * one from the others (Kullback-Leibler divergence, in nats); the p-value is the share of held-out training inputs
+ * that were at least as uncertain; the verdict compares it with two false-alarm rates.
+ *
+ * USAGE. C99 and later, C++. Link with -ldab, or with libdab.a by its path, which needs nothing but memcpy, memmove,
+ * memset and memcmp. The names in capitals are in model.c, made by `dab export model.dab --c model.c`; without it,
+ * ask dab_scratch_bytes() and dab_model_shape().
  *
  *     static uint64_t storage[DAB_MODEL_BYTES / 8];
- *     static float scratch[SCRATCH_FLOATS];              // dab_scratch_bytes(model) / sizeof(float) or more
+ *     static float scratch[DAB_ARTIFACT_SCRATCH_FLOATS];
  *
  *     dab_model *model;
- *     if (dab_model_init(storage, sizeof storage, artifact, artifact_bytes, &model) != DAB_OK) stop();
+ *     if (dab_model_init(storage, sizeof storage, dab_artifact, DAB_ARTIFACT_BYTES, &model) != DAB_OK) stop();
  *     if (dab_self_test(model, scratch, sizeof scratch) != DAB_OK) stop();       // once, at boot
  *
  *     dab_assessment a = { .size = sizeof a };
- *     dab_status s = dab_assess(model, input, INPUTS, scratch, sizeof scratch, &a);
+ *     dab_status s = dab_assess(model, input, DAB_ARTIFACT_INPUTS, scratch, sizeof scratch, &a);
  *     if (s != DAB_OK || a.verdict == DAB_UNFAMILIAR) {
  *         use_the_safe_controller();
  *     }
@@ -29,8 +36,9 @@
  * are not written to by others, and that nobody writes what a call reads.
  *
  * THREADS. A `const dab_model *` may be used by any number of threads and interrupt handlers at once. Scratch,
- * monitors, explorations and results may not: one user at a time. There are no locks, no globals, no
- * thread-local data. No call blocks, prints or calls back; time depends on the model's shape alone.
+ * monitors, explorations and results may not: one user at a time. There are no locks, no globals (but one atomic word
+ * of libdab.so, which remembers the processor's instructions), no thread-local data. No call blocks, prints or calls
+ * back; time depends on the model's shape alone.
  *
  * ERRORS. A dab_status is 0 or negative; dab_status_string() has the words. Results are written only on DAB_OK.
  * Numbers are never reused: a program may keep them. Inputs must be finite: a NaN is refused with

@@ -5,17 +5,24 @@
  * verdict. It also predicts what the network predicts, explains, watches a stream of inputs (dab_monitor) and
  * rewards exploration (dab_exploration). The same bits come out on every processor.
  *
- * USAGE. Link with -ldab; C99 and later, C++.
+ * Words: the network encodes an input as a Gaussian in a latent space of `dim` dimensions. The model keeps a few
+ * Gaussians, its codes, that summarise the training data there. The uncertainty is the expected distance of the
+ * one from the others (Kullback-Leibler divergence, in nats); the p-value is the share of held-out training inputs
+ * that were at least as uncertain; the verdict compares it with two false-alarm rates.
+ *
+ * USAGE. C99 and later, C++. Link with -ldab, or with libdab.a by its path, which needs nothing but memcpy, memmove,
+ * memset and memcmp. The names in capitals are in model.c, made by `dab export model.dab --c model.c`; without it,
+ * ask dab_scratch_bytes() and dab_model_shape().
  *
  *     static uint64_t storage[DAB_MODEL_BYTES / 8];
- *     static float scratch[SCRATCH_FLOATS];              // dab_scratch_bytes(model) / sizeof(float) or more
+ *     static float scratch[DAB_ARTIFACT_SCRATCH_FLOATS];
  *
  *     dab_model *model;
- *     if (dab_model_init(storage, sizeof storage, artifact, artifact_bytes, &model) != DAB_OK) stop();
+ *     if (dab_model_init(storage, sizeof storage, dab_artifact, DAB_ARTIFACT_BYTES, &model) != DAB_OK) stop();
  *     if (dab_self_test(model, scratch, sizeof scratch) != DAB_OK) stop();       // once, at boot
  *
  *     dab_assessment a = { .size = sizeof a };
- *     dab_status s = dab_assess(model, input, INPUTS, scratch, sizeof scratch, &a);
+ *     dab_status s = dab_assess(model, input, DAB_ARTIFACT_INPUTS, scratch, sizeof scratch, &a);
  *     if (s != DAB_OK || a.verdict == DAB_UNFAMILIAR) {
  *         use_the_safe_controller();
  *     }
@@ -29,8 +36,9 @@
  * are not written to by others, and that nobody writes what a call reads.
  *
  * THREADS. A `const dab_model *` may be used by any number of threads and interrupt handlers at once. Scratch,
- * monitors, explorations and results may not: one user at a time. There are no locks, no globals, no
- * thread-local data. No call blocks, prints or calls back; time depends on the model's shape alone.
+ * monitors, explorations and results may not: one user at a time. There are no locks, no globals (but one atomic word
+ * of libdab.so, which remembers the processor's instructions), no thread-local data. No call blocks, prints or calls
+ * back; time depends on the model's shape alone.
  *
  * ERRORS. A dab_status is 0 or negative; dab_status_string() has the words. Results are written only on DAB_OK.
  * Numbers are never reused: a program may keep them. Inputs must be finite: a NaN is refused with
@@ -58,91 +66,89 @@
 /* Success. */
 #define DAB_OK 0
 /* A pointer is NULL. */
-#define DAB_ERR_NULL -1
+#define DAB_ERR_NULL (-1)
 /* A pointer is not aligned for what it points to. */
-#define DAB_ERR_MISALIGNED -2
+#define DAB_ERR_MISALIGNED (-2)
 /* Memory that is written overlaps other memory of the call. */
-#define DAB_ERR_OVERLAP -3
+#define DAB_ERR_OVERLAP (-3)
 /* Memory is smaller than its macro or function says. */
-#define DAB_ERR_TOO_SMALL -4
+#define DAB_ERR_TOO_SMALL (-4)
 /* A size is larger than the address space. */
-#define DAB_ERR_TOO_LARGE -5
+#define DAB_ERR_TOO_LARGE (-5)
 /* This is not a model, monitor or exploration, or was not initialized. */
-#define DAB_ERR_NOT_INITIALIZED -6
+#define DAB_ERR_NOT_INITIALIZED (-6)
 /* The size member of a struct is not set, or not a size of it. */
-#define DAB_ERR_STRUCT_SIZE -7
+#define DAB_ERR_STRUCT_SIZE (-7)
 /* A configuration value is out of its range. */
-#define DAB_ERR_CONFIG -8
+#define DAB_ERR_CONFIG (-8)
 /* The model has no calibration table, or one of too few held-out inputs for the rate. */
-#define DAB_ERR_NOT_CALIBRATED -9
+#define DAB_ERR_NOT_CALIBRATED (-9)
 /* The input has not as many values as the model takes. */
-#define DAB_ERR_LENGTH -10
+#define DAB_ERR_LENGTH (-10)
 /* A value is NaN or infinite. */
-#define DAB_ERR_NON_FINITE -11
+#define DAB_ERR_NON_FINITE (-11)
 /* Scratch is smaller than dab_scratch_bytes() says. */
-#define DAB_ERR_SCRATCH -12
+#define DAB_ERR_SCRATCH (-12)
 /* Memory for results has not as many values as the model gives. */
-#define DAB_ERR_OUTPUT_LENGTH -13
+#define DAB_ERR_OUTPUT_LENGTH (-13)
 /* The bytes are not a saved state, or are damaged. */
-#define DAB_ERR_SAVED_STATE -14
+#define DAB_ERR_SAVED_STATE (-14)
 /* A known answer came out differently: do not use the model here. */
-#define DAB_ERR_SELF_TEST -20
+#define DAB_ERR_SELF_TEST (-20)
 /* Known answers agree, the bits of their distances or outputs do not. */
-#define DAB_ERR_SELF_TEST_DIGEST -21
+#define DAB_ERR_SELF_TEST_DIGEST (-21)
 /* The file cannot be read. */
-#define DAB_ERR_FILE -30
+#define DAB_ERR_FILE (-30)
 /* The bytes do not begin like an artifact. */
-#define DAB_ERR_NOT_AN_ARTIFACT -100
+#define DAB_ERR_NOT_AN_ARTIFACT (-100)
 /* The artifact ends too early. */
-#define DAB_ERR_TRUNCATED -101
+#define DAB_ERR_TRUNCATED (-101)
 /* Bytes follow after the end of the artifact. */
-#define DAB_ERR_TRAILING_BYTES -102
+#define DAB_ERR_TRAILING_BYTES (-102)
 /* The header is damaged. */
-#define DAB_ERR_HEADER_CHECKSUM -103
+#define DAB_ERR_HEADER_CHECKSUM (-103)
 /* A format version that this library does not know. */
-#define DAB_ERR_VERSION -104
+#define DAB_ERR_VERSION (-104)
 /* The artifact needs features that this library lacks. */
-#define DAB_ERR_FEATURES -105
+#define DAB_ERR_FEATURES (-105)
 /* The artifact follows another schema. */
-#define DAB_ERR_SCHEMA -106
+#define DAB_ERR_SCHEMA (-106)
 /* The artifact is damaged. */
-#define DAB_ERR_BODY_CHECKSUM -107
+#define DAB_ERR_BODY_CHECKSUM (-107)
 /* A section does not lie where the format has it. */
-#define DAB_ERR_SECTION_LAYOUT -108
+#define DAB_ERR_SECTION_LAYOUT (-108)
 /* The meta section cannot be decoded. */
-#define DAB_ERR_META_ENCODING -109
+#define DAB_ERR_META_ENCODING (-109)
 /* Bytes are left over in the meta section. */
-#define DAB_ERR_META_TRAILING_BYTES -110
+#define DAB_ERR_META_TRAILING_BYTES (-110)
 /* The meta section is not in its shortest encoding. */
-#define DAB_ERR_META_NOT_CANONICAL -111
+#define DAB_ERR_META_NOT_CANONICAL (-111)
 /* A size in the artifact is zero or beyond the format's limits. */
-#define DAB_ERR_LIMIT -112
+#define DAB_ERR_LIMIT (-112)
 /* A residual connection does not fit. */
-#define DAB_ERR_RESIDUAL -113
+#define DAB_ERR_RESIDUAL (-113)
 /* The artifact has not as many parameters as it says. */
-#define DAB_ERR_PARAM_COUNT -114
+#define DAB_ERR_PARAM_COUNT (-114)
 /* A padding byte of the artifact is not zero. */
-#define DAB_ERR_PADDING -115
+#define DAB_ERR_PADDING (-115)
 /* The artifact does not start at a multiple of 4 bytes. */
-#define DAB_ERR_ARTIFACT_MISALIGNED -116
+#define DAB_ERR_ARTIFACT_MISALIGNED (-116)
 /* A parameter of the artifact is NaN or infinite. */
-#define DAB_ERR_PARAM_NON_FINITE -117
+#define DAB_ERR_PARAM_NON_FINITE (-117)
 /* A parameter of the artifact is out of range. */
-#define DAB_ERR_PARAM_RANGE -118
+#define DAB_ERR_PARAM_RANGE (-118)
 /* A code of the artifact has no positive-definite covariance. */
-#define DAB_ERR_NOT_POSITIVE_DEFINITE -119
+#define DAB_ERR_NOT_POSITIVE_DEFINITE (-119)
 /* The priors of the artifact do not sum to 1. */
-#define DAB_ERR_PRIOR_SUM -120
+#define DAB_ERR_PRIOR_SUM (-120)
 /* The temperature of the artifact is negative or out of range. */
-#define DAB_ERR_ALPHA -121
+#define DAB_ERR_ALPHA (-121)
 /* The calibration table of the artifact is wrong. */
-#define DAB_ERR_CALIBRATION -122
+#define DAB_ERR_CALIBRATION (-122)
 /* The false-alarm rates are not 0 < unfamiliar <= doubtful < 1. */
-#define DAB_ERR_RATES -123
-/* The info section cannot be decoded (only host tools read it). */
-#define DAB_ERR_INFO -124
-/* An error that has no number in this version. */
-#define DAB_ERR_UNKNOWN -999
+#define DAB_ERR_RATES (-123)
+/* The info section of the file cannot be decoded (only dab_model_open reads it). */
+#define DAB_ERR_INFO (-124)
 /* Version of this header, major part. */
 #define DAB_VERSION_MAJOR 0
 /* Version of this header, minor part. */
@@ -168,7 +174,7 @@
 /* dab_shape.task: outputs are logits, one per class. */
 #define DAB_TASK_CLASSIFICATION 2
 /* dab_assessment.verdict: the model has no calibration table. */
-#define DAB_NO_VERDICT -1
+#define DAB_NO_VERDICT (-1)
 /* dab_assessment.verdict: like the training data. */
 #define DAB_FAMILIAR 0
 /* dab_assessment.verdict: rare among the training data. */
@@ -179,11 +185,11 @@
 #define DAB_FLAG_CALIBRATED 1
 /* dab_assessment.flags: the uncertainty overflowed and is the largest finite number. */
 #define DAB_FLAG_SATURATED 2
-/* The learned controller may drive: its inputs are familiar. */
+/* dab_monitor_observe: the learned controller may drive, its inputs are familiar. */
 #define DAB_NOMINAL 0
-/* Use the fallback: inputs are unfamiliar, or have not been familiar for long enough. */
+/* dab_monitor_observe: use the fallback; inputs are unfamiliar, or have not been familiar for long enough. */
 #define DAB_FALLBACK 1
-/* Use the fallback: there is no recent input. */
+/* dab_monitor_observe: use the fallback; there is no recent input. */
 #define DAB_STALE 2
 /* Bytes of a saved exploration state. */
 #define DAB_EXPLORATION_SAVED_BYTES 40
@@ -193,6 +199,7 @@
 #define DAB_SCHEDULE_LINEAR 1
 /* dab_exploration_config.schedule: end + (start - end) * exp(-step / steps). */
 #define DAB_SCHEDULE_EXPONENTIAL 2
+
 /* A loaded model. Opaque: it lies in storage of the caller. */
 typedef struct dab_model dab_model;
 
@@ -236,7 +243,7 @@ typedef struct dab_assessment {
   float p_value;
   /* DAB_FAMILIAR, DAB_DOUBTFUL, DAB_UNFAMILIAR or DAB_NO_VERDICT. */
   int32_t verdict;
-  /* The closest code. */
+  /* The closest code, counting from 0. */
   uint32_t nearest;
   /* Its distance, nats. */
   float nearest_distance;
@@ -403,7 +410,8 @@ dab_status dab_assess(const dab_model *model,
 
 /* dab_assess for many inputs: `rows` inputs of `inputs` floats, one behind the other, and `rows` assessments. Set
  * the size of the first assessment: it is the distance from one to the next.
- * Either all rows are assessed or, if one has a value that is not finite, none: *out is written only on DAB_OK. */
+ * Returns as dab_assess. Either all rows are assessed or, if one has a value that is not finite, none: *out is
+ * written only on DAB_OK. */
 dab_status dab_assess_batch(const dab_model *model,
                             const float *input,
                             size_t rows,
@@ -493,11 +501,13 @@ dab_status dab_exploration_save(const dab_exploration *exploration,
 dab_status dab_exploration_restore(dab_exploration *exploration, const void *bytes, size_t byte_count);
 
 #if defined(DAB_HOST)
-/* Reads a file and makes a model of it, in memory of its own. Close it with dab_model_close.
+/* Reads a file, checks all of it, also the names and notes that dab_model_init skips, and makes a model of it, in
+ * memory of its own. Close it with dab_model_close.
  * Declared only if DAB_HOST is defined before the header is included; in the shared library only.
  * path: UTF-8, NUL at the end.
- * Returns DAB_OK, DAB_ERR_FILE, or as dab_model_init. *out is written only on DAB_OK. */
-dab_status dab_model_open(const char *path, dab_model **out);
+ * Returns DAB_OK, DAB_ERR_FILE, DAB_ERR_INFO, or as dab_model_init. *out is written only on DAB_OK. */
+dab_status dab_model_open(const char *path,
+                          dab_model **out);
 #endif
 
 #if defined(DAB_HOST)

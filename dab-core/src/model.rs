@@ -173,7 +173,7 @@ impl<'a> Model<'a> {
             CovarianceKind::Spectral => {
                 let sweeps = jacobi::sweeps(self.codebook.dim) as u64;
                 (
-                    sweeps * (dim * dim.saturating_sub(1) / 2) * 11 * dim + dim * dim,
+                    sweeps * (dim * dim.saturating_sub(1) / 2) * 12 * dim + dim * dim,
                     dim * triangle + triangle + dim,
                 )
             }

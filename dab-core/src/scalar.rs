@@ -7,7 +7,7 @@
 //! foreign library may have set it) still gets the same bits.
 //!
 //! `ln`, `tanh`, … come from libm on every target, also where the platform has its own: the host's differ
-//! from libm's in the last bit for about one input in two hundred. `exp` and one root are plain
+//! from libm's in the last bit for about one input in two hundred. `exp` is plain
 //! arithmetic, here: the same bits by construction, no branch, and as wide as the machine.
 
 /// The smallest non-zero magnitude of the domain, 2⁻⁵⁰ ≈ 8.9e-16.
@@ -85,26 +85,6 @@ pub fn exp(x: f32) -> f32 {
 #[must_use]
 pub fn ln(x: f32) -> f32 {
     libm::logf(x)
-}
-
-/// 1/√x for x in [1, 2], within 2e-5: a parabola and one step of Newton's iteration. No branch, no root
-/// instruction, so a wide machine computes several at a time.
-#[inline(always)]
-#[must_use]
-pub fn rsqrt_roughly(x: f32) -> f32 {
-    /// Smallest largest error of a parabola on [1, 2]: 3.2e-3.
-    const P: [f32; 3] = [1.579_639_2, -0.730_514_5, 0.147_687_62];
-    let y = (P[2] * x + P[1]) * x + P[0];
-    y * (1.5 - 0.5 * x * (y * y))
-}
-
-/// 1/√x for x in [1, 2], within 1 ulp.
-#[inline(always)]
-#[must_use]
-pub fn rsqrt_near_one(x: f32) -> f32 {
-    let y = rsqrt_roughly(x);
-    // This step adds a small correction instead of multiplying: it rounds once.
-    y + y * (0.5 - 0.5 * x * (y * y))
 }
 
 /// Square root, correctly rounded.
@@ -201,13 +181,6 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn roots_agree_with_float64(x in 1f32..=2.0) {
-            let exact = libm::sqrt(f64::from(x));
-            prop_assert!((f64::from(rsqrt_roughly(x)) * exact - 1.0).abs() <= 2e-5);
-            prop_assert!((f64::from(rsqrt_near_one(x)) * exact - 1.0).abs() <= f64::from(f32::EPSILON));
-        }
-
         #[test]
         fn exp_agrees_with_float64(x in -87.3f32..88.3) {
             prop_assert!((f64::from(exp(x)) / libm::exp(f64::from(x)) - 1.0).abs() <= 2.0 * f64::from(f32::EPSILON));

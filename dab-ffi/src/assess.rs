@@ -42,7 +42,7 @@ pub struct Assessment {
     pub p_value: f32,
     /// DAB_FAMILIAR, DAB_DOUBTFUL, DAB_UNFAMILIAR or DAB_NO_VERDICT.
     pub verdict: i32,
-    /// The closest code.
+    /// The closest code, counting from 0.
     pub nearest: u32,
     /// Its distance, nats.
     pub nearest_distance: f32,
@@ -158,7 +158,8 @@ unsafe fn assess(call: &Call) -> Result<()> {
 
 /// dab_assess for many inputs: `rows` inputs of `inputs` floats, one behind the other, and `rows` assessments. Set
 /// the size of the first assessment: it is the distance from one to the next.
-/// Either all rows are assessed or, if one has a value that is not finite, none: *out is written only on DAB_OK.
+/// Returns as dab_assess. Either all rows are assessed or, if one has a value that is not finite, none: *out is
+/// written only on DAB_OK.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_assess_batch(
     model: *const Handle,

@@ -5,6 +5,7 @@ use std::boxed::Box;
 use std::path::Path;
 
 use dab_core::artifact::AlignedBytes;
+use dab_core::artifact::info::read_info;
 
 use crate::model::{self, DAB_MODEL_BYTES, Handle};
 use crate::ptr::{self, span};
@@ -17,10 +18,11 @@ struct Opened {
     bytes: AlignedBytes,
 }
 
-/// Reads a file and makes a model of it, in memory of its own. Close it with dab_model_close.
+/// Reads a file, checks all of it, also the names and notes that dab_model_init skips, and makes a model of it, in
+/// memory of its own. Close it with dab_model_close.
 /// Declared only if DAB_HOST is defined before the header is included; in the shared library only.
 /// path: UTF-8, NUL at the end.
-/// Returns DAB_OK, DAB_ERR_FILE, or as dab_model_init. *out is written only on DAB_OK.
+/// Returns DAB_OK, DAB_ERR_FILE, DAB_ERR_INFO, or as dab_model_init. *out is written only on DAB_OK.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_model_open(path: *const c_char, out: *mut *mut Handle) -> Status {
     // SAFETY: the caller's promises (dab.h, "Memory") are handed on.
@@ -36,6 +38,7 @@ unsafe fn open(path: *const c_char, out: *mut *mut Handle) -> Result<()> {
     let path = unsafe { CStr::from_ptr(path) };
     let path = Path::new(path.to_str().map_err(|_| DAB_ERR_FILE)?);
     let bytes = std::fs::read(path).map_err(|_| DAB_ERR_FILE)?;
+    read_info(&bytes).map_err(|e| status::of_artifact(&e))?;
     let opened = Box::new(Opened { storage: [0; DAB_MODEL_BYTES / 8], bytes: AlignedBytes::from(&*bytes) });
     drop(bytes);
     let opened = Box::into_raw(opened);

@@ -7,11 +7,11 @@ use dab_core::monitor::{self, State};
 use crate::ptr::{self, Sized32, Tagged, span};
 use crate::status::{self, DAB_ERR_CONFIG, Result, Status};
 
-/// The learned controller may drive: its inputs are familiar.
+/// dab_monitor_observe: the learned controller may drive, its inputs are familiar.
 pub const DAB_NOMINAL: i32 = 0;
-/// Use the fallback: inputs are unfamiliar, or have not been familiar for long enough.
+/// dab_monitor_observe: use the fallback; inputs are unfamiliar, or have not been familiar for long enough.
 pub const DAB_FALLBACK: i32 = 1;
-/// Use the fallback: there is no recent input.
+/// dab_monitor_observe: use the fallback; there is no recent input.
 pub const DAB_STALE: i32 = 2;
 
 /// When to distrust a stream of inputs, and when to trust it again. Set `size` to sizeof(dab_monitor_config).

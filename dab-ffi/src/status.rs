@@ -94,10 +94,8 @@ pub const DAB_ERR_ALPHA: i32 = -121;
 pub const DAB_ERR_CALIBRATION: i32 = -122;
 /// The false-alarm rates are not 0 < unfamiliar <= doubtful < 1.
 pub const DAB_ERR_RATES: i32 = -123;
-/// The info section cannot be decoded (only host tools read it).
+/// The info section of the file cannot be decoded (only dab_model_open reads it).
 pub const DAB_ERR_INFO: i32 = -124;
-/// An error that has no number in this version.
-pub const DAB_ERR_UNKNOWN: i32 = -999;
 
 /// Every status with its words.
 pub const ALL: &[(Status, &CStr)] = &[
@@ -144,7 +142,6 @@ pub const ALL: &[(Status, &CStr)] = &[
     (DAB_ERR_CALIBRATION, c"the calibration table is wrong"),
     (DAB_ERR_RATES, c"the false-alarm rates are not 0 < unfamiliar <= doubtful < 1"),
     (DAB_ERR_INFO, c"the info section cannot be decoded"),
-    (DAB_ERR_UNKNOWN, c"an error without a number"),
 ];
 
 /// The words of a status, in English, without a full stop. For a number that is none: "unknown status".
@@ -192,7 +189,6 @@ pub const fn of_artifact(error: &ArtifactError) -> Status {
         ArtifactError::CalibrationOrder { .. } => DAB_ERR_CALIBRATION,
         ArtifactError::Rates => DAB_ERR_RATES,
         ArtifactError::Info => DAB_ERR_INFO,
-        _ => DAB_ERR_UNKNOWN,
     }
 }
 
@@ -204,7 +200,6 @@ pub const fn of_input(error: &InputError) -> Status {
         InputError::NonFinite { .. } => DAB_ERR_NON_FINITE,
         InputError::Scratch { .. } => DAB_ERR_SCRATCH,
         InputError::OutputLength { .. } => DAB_ERR_OUTPUT_LENGTH,
-        _ => DAB_ERR_UNKNOWN,
     }
 }
 
@@ -215,7 +210,6 @@ pub const fn of_self_test(error: &SelfTestError) -> Status {
         SelfTestError::Uncertainty { .. } => DAB_ERR_SELF_TEST,
         SelfTestError::Digest { .. } => DAB_ERR_SELF_TEST_DIGEST,
         SelfTestError::Input(error) => of_input(error),
-        _ => DAB_ERR_UNKNOWN,
     }
 }
 

@@ -42,8 +42,8 @@ fn config(manual: &str) -> Config {
     config
 }
 
-/// Comments without lines of their own for `/*` and `*/`, macros without empty lines between them, and
-/// functions with the types' short names.
+/// Comments without lines of their own for `/*` and `*/`, macros without empty lines between them, negative ones in
+/// parentheses, and functions with the types' short names.
 fn tidy(text: &str) -> String {
     let mut lines: Vec<String> = Vec::new();
     let (mut in_comment, mut in_functions) = (false, false);
@@ -70,6 +70,15 @@ fn tidy(text: &str) -> String {
             lines.push(format!(" *{line}").trim_end().into());
         } else if in_functions {
             lines.push(line.replace("struct dab_", "dab_"));
+        } else if let Some((name, number)) = line.split_once(" -").filter(|_| is_macro(line)) {
+            lines.push(format!("{name} (-{number})"));
+        } else if line.starts_with("typedef") && last.ends_with("*/") {
+            // The macros end here.
+            let comment = lines.iter().rposition(|l| l.starts_with("/*")).unwrap();
+            if !lines[comment - 1].is_empty() {
+                lines.insert(comment, String::new());
+            }
+            lines.push(line.into());
         } else {
             lines.push(line.into());
         }

@@ -11,6 +11,7 @@ int main(void) {
     if (dab_model_open("no such file", &model) != DAB_ERR_FILE || model != NULL) return 1;
     if (dab_model_open("host.c", &model) != DAB_ERR_NOT_AN_ARTIFACT || model != NULL) return 2;
     if (dab_model_open(NULL, &model) != DAB_ERR_NULL || dab_model_close(NULL) != DAB_OK) return 3;
+    if (dab_model_open("info.dab", &model) != DAB_ERR_INFO || model != NULL) return 5;
     if (dab_model_open("model.dab", &model) != DAB_OK) return 4;
     scratch = malloc(dab_scratch_bytes(model));
     status = scratch ? dab_self_test(model, scratch, dab_scratch_bytes(model)) : DAB_ERR_NULL;

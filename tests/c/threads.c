@@ -8,7 +8,10 @@
 
 #include "cases.h"
 
-enum { THREADS = 8, ROUNDS = 200 };
+enum { THREADS = 8 };
+#ifndef ROUNDS
+#define ROUNDS 200
+#endif
 static uint64_t storage[DAB_MODEL_BYTES / 8];
 static dab_model *model;
 

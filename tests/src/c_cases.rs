@@ -90,6 +90,12 @@ pub fn wrong_answers() -> [Vec<u8>; 2] {
     [changed(MLP, answer), changed(MLP, |p| p.meta.self_test.digest[0] ^= 1)]
 }
 
+/// An artifact that a device takes and whose info section is damaged.
+#[must_use]
+pub fn damaged_info() -> Vec<u8> {
+    changed(MLP, |p| p.info = vec![1])
+}
+
 /// Why dab-core refuses `bytes`.
 ///
 /// # Panics

@@ -4,6 +4,7 @@
 pub mod attack;
 pub mod bits;
 pub mod c_cases;
+pub mod c_replay;
 pub mod golden;
 pub mod patch;
 pub mod specs;

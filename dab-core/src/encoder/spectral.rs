@@ -24,11 +24,10 @@ pub fn factor_into(raw: &[f32], factor: &mut [f32], work: &mut [f32], dim: usize
     let found = jacobi::decompose(dim, work, entry)?;
     let mut log_det = 0.0;
     for j in 0..dim {
-        let std = std_from_raw(tame(found.magnitude(j, dim)));
+        let std = std_from_raw(tame(found.magnitude(j)));
         log_det += 2.0 * ln(std);
-        for i in 0..dim {
-            let at = (factor.get_mut(i * dim + j), found.u.get(i * jacobi::columns(dim) + j));
-            if let (Some(v), Some(u)) = at {
+        for (i, u) in found.vector(j).iter().enumerate().take(dim) {
+            if let Some(v) = factor.get_mut(i * dim + j) {
                 *v = u * std;
             }
         }

@@ -20,7 +20,7 @@ pub const WIDE: bool = cfg!(target_pointer_width = "64");
 /// The same values, which the compiler of a wide machine must lay out as arrays: left to itself it mixes the
 /// lanes of what comes before with those of what follows, and computes both in pairs or one by one.
 #[inline(always)]
-pub(super) fn settled<T>(values: T) -> T {
+fn settled<T>(values: T) -> T {
     if WIDE { core::hint::black_box(values) } else { values }
 }
 

@@ -1,18 +1,21 @@
 //! Eigenvectors and |eigenvalues| of a small symmetric matrix, in bounded time.
 //!
-//! `A` → one-sided Jacobi → orthonormal `U` and `|λ|` with `A² = U diag(λ²) Uᵀ` (method.md E2 needs no
-//! more: Σ depends on |λ| alone).
+//! `A` → Jacobi's rotations, half of all columns at a time → orthonormal `U` and |λ| with `|A| = U diag(|λ|) Uᵀ`
+//! (method.md E2 needs no more: Σ depends on |λ| alone).
 //!
 //! ```text
-//! G = A U.  Rotate pairs of columns of G and U until the columns of G are orthogonal; |λᵢ| = ‖gᵢ‖.
+//! A ← Jᵀ A J,  Uᵀ ← Jᵀ Uᵀ  with J a rotation of d/2 disjoint pairs; at the end λᵢ = Aᵢᵢ
 //! ```
 //!
-//! Surprising: a pair ±λ is never separated, since ‖g‖ cannot tell the two apart, and need not be: every
-//! function of |λ| is the same on the whole plane. The number of sweeps depends on the dimension alone,
-//! and a rotation costs the same whether it turns or not, so time does not depend on the values.
+//! The number of sweeps depends on the dimension alone, and a rotation costs the same whether it turns or not,
+//! so time does not depend on the values.
+//!
+//! Surprising: the columns of A move and its rows stay. Column `j` of the first half is paired with column `j` of
+//! the second; after each round the columns move on by one place around a ring in which the first stays (the
+//! circle method), so that in a sweep every pair meets once and every column comes home. The rows, which are
+//! contiguous, are found by a list instead.
 
-use super::dot::{LANES, WIDE, settled};
-use crate::scalar::{SMALLEST, rsqrt_near_one, rsqrt_roughly, sqrt};
+use super::dot::{LANES, WIDE};
 
 /// The largest dimension that the number of sweeps and the stated accuracy were measured for.
 pub const MAX_DIM: usize = 64;
@@ -21,31 +24,22 @@ pub const MAX_DIM: usize = 64;
 /// zero, huge, graded and mixed-sign eigenvalues alike (tests below).
 pub const ACCURACY: f32 = 4.0;
 
-/// Columns whose inner product is below this, 2⁻⁵², are left alone. With entries scaled to about 1 it
-/// bounds the error of |λ| that this leaves by 2⁻²⁶ ‖A‖, an eighth of f32's ε; and 4γ² is then so large that
-/// a subnormal δ², which a process may flush to zero, is below its last bit.
-const NEGLIGIBLE: f32 = f32::EPSILON * f32::EPSILON / 64.0;
-
-/// A squared length below this, 2⁻⁹⁰, is zero: |λ| below 2⁻⁴⁵ ‖A‖ is far below the accuracy, and squares
-/// of its entries may be subnormal.
-const NO_LENGTH: f32 = SMALLEST * SMALLEST * 1024.0;
-
-/// Columns whose cosine is below this are orthogonal: it is what rounding leaves. Without it, columns of
-/// equal length would be turned by chance angles in every sweep, and the error would grow with them.
-const ORTHOGONAL: f32 = 2.0 * f32::EPSILON;
+/// Off-diagonal entries up to this, half of f32's ε, are zero; the largest entry of the matrix is scaled to about
+/// 1. It is what rounding leaves: without it, equal eigenvalues would be turned by chance angles in every sweep.
+const NEGLIGIBLE: f32 = 0.5 * f32::EPSILON;
 
 /// Pairs whose angles are computed together: four lanes of one register on a wide machine.
 const BLOCK: usize = 4;
 
 /// Sweeps over all pairs, after which the hardest family of matrices in the tests has converged (for
-/// dimension 8 that is a spectrum graded over eight decades; most others need two sweeps fewer).
+/// dimension 8 those are repeated eigenvalues; most others need two sweeps fewer).
 #[inline(always)]
 #[must_use]
 pub const fn sweeps(dim: usize) -> usize {
     match dim {
         0..=1 => 0,
-        2 => 2,
-        3..=4 => 4,
+        2 => 3,
+        3..=4 => 5,
         5..=8 => 7,
         9..=16 => 8,
         17..=32 => 10,
@@ -60,25 +54,27 @@ pub const fn columns(dim: usize) -> usize {
     dim + dim % 2
 }
 
-/// Floats of memory that a decomposition needs: G and U with [`columns`], and the angles of one round.
+/// Floats of memory that a decomposition needs: A and Uᵀ with [`columns`], and the angles of one round.
 #[inline(always)]
 #[must_use]
 pub const fn work_len(dim: usize) -> usize {
-    (2 * dim + 1) * columns(dim)
+    (2 * columns(dim) + 1) * columns(dim)
 }
 
 /// What [`decompose`] leaves in its memory.
 pub struct Decomposition<'a> {
-    /// `A U`, row-major, rows of [`columns`] values.
-    pub g: &'a [f32],
-    /// Orthonormal U, likewise: column `j` is eigenvector `j`.
-    pub u: &'a [f32],
-    /// What the columns of `g` are scaled by.
-    pub scale: f32,
+    /// A, diagonal but for what is negligible; row-major, rows of [`columns`] values.
+    a: &'a [f32],
+    /// Uᵀ, likewise: row `j` is eigenvector `j`.
+    u: &'a [f32],
+    /// What A is scaled by.
+    scale: f32,
+    width: usize,
 }
 
 /// Decomposes the symmetric matrix that `entry(i, j)` gives; `work` has [`work_len`] floats, contents
-/// ignored. `sweeps · dim²/2` rotations of `7 dim` multiply-adds.
+/// ignored. `None` when it is shorter, or `dim` above [`MAX_DIM`]. `sweeps · dim²/2` rotations of `12 dim`
+/// multiplications.
 #[inline(always)]
 pub fn decompose(
     dim: usize,
@@ -86,54 +82,60 @@ pub fn decompose(
     entry: impl Fn(usize, usize) -> f32,
 ) -> Option<Decomposition<'_>> {
     let width = columns(dim);
-    let (g, rest) = work.split_at_mut_checked(dim * width)?;
-    let (u, rest) = rest.split_at_mut_checked(dim * width)?;
+    let (a, rest) = work.split_at_mut_checked(width * width)?;
+    let (u, rest) = rest.split_at_mut_checked(width * width)?;
     let angles = rest.get_mut(..width)?;
-    for (i, (g, u)) in Rows(g, width).zip(Rows(u, width)).enumerate() {
-        for (j, (g, u)) in g.iter_mut().zip(u).enumerate() {
-            *g = if j < dim { entry(i, j) } else { 0.0 };
+    let mut places = [0; MAX_DIM];
+    let order = places.get_mut(..width)?;
+    for (i, ((a, u), place)) in Rows(a, width).zip(Rows(u, width)).zip(&mut *order).enumerate() {
+        *place = i as u8;
+        for (j, (a, u)) in a.iter_mut().zip(u).enumerate() {
+            *a = if i < dim && j < dim { entry(i, j) } else { 0.0 };
             *u = if i == j { 1.0 } else { 0.0 };
         }
     }
-    let scale = power_of_two_below(g);
+    let scale = power_of_two_below(a);
     let inverse = 1.0 / scale;
-    for x in g.iter_mut() {
+    for x in a.iter_mut() {
         *x *= inverse;
     }
     // The same code with the size known to the compiler: a wide machine keeps a row in one register.
     if WIDE && dim == LANES {
-        sweep(g, u, angles, LANES);
+        sweep(a, u, order, angles, LANES);
     } else {
-        sweep(g, u, angles, dim);
+        sweep(a, u, order, angles, dim);
     }
-    Some(Decomposition { g, u, scale })
+    Some(Decomposition { a, u, scale, width })
 }
 
 impl Decomposition<'_> {
     /// |λ| of eigenvector `j`.
     #[inline(always)]
     #[must_use]
-    pub fn magnitude(&self, j: usize, dim: usize) -> f32 {
-        let entry = |i: usize| self.g.get(i * columns(dim) + j).copied().unwrap_or(0.0);
-        let square = (0..dim).fold(0.0, |sum, i| sum + entry(i) * entry(i));
-        if square < NO_LENGTH { 0.0 } else { sqrt(square) * self.scale }
+    pub fn magnitude(&self, j: usize) -> f32 {
+        self.a.get(j * self.width + j).map_or(0.0, |lambda| lambda.abs() * self.scale)
+    }
+
+    /// Eigenvector `j`, of length 1.
+    #[inline(always)]
+    #[must_use]
+    pub fn vector(&self, j: usize) -> &[f32] {
+        self.u.get(j * self.width..).unwrap_or(&[])
     }
 }
 
-/// All sweeps. Column `j` of the first half is paired with column `j` of the second; after each round the
-/// columns move on by one place around a ring in which the first stays (the circle method), so that in a
-/// sweep every pair meets once and every column comes home.
+/// All sweeps. `order` has the row of A and of Uᵀ that belongs to each column of A.
 #[inline(always)]
-fn sweep(g: &mut [f32], u: &mut [f32], angles: &mut [f32], dim: usize) {
+fn sweep(a: &mut [f32], u: &mut [f32], order: &mut [u8], angles: &mut [f32], dim: usize) {
     let width = columns(dim);
     let half = width / 2;
+    let Some((cosines, sines)) = angles.split_at_mut_checked(half) else { return };
     for _ in 0..sweeps(dim) {
         for _ in 1..width {
-            let Some((cosines, sines)) = angles.split_at_mut_checked(half) else { return };
             // Not `chunks_mut` zipped: that keeps a division by zero, and with it a panic, at some levels.
             let mut first = 0;
             while first < half {
-                let found = rotation_angles(inner_products(g, width, first));
+                let found = rotation_angles(pivots(a, order, width, first));
                 for (all, from) in [&mut *cosines, &mut *sines].into_iter().zip(found) {
                     for (to, from) in all.get_mut(first..).unwrap_or_default().iter_mut().zip(from) {
                         *to = from;
@@ -141,110 +143,98 @@ fn sweep(g: &mut [f32], u: &mut [f32], angles: &mut [f32], dim: usize) {
                 }
                 first += BLOCK;
             }
-            for m in [&mut *g, &mut *u] {
-                for row in Rows(m, width) {
-                    turn(row, cosines, sines);
-                }
+            turn_columns(a, width, cosines, sines);
+            let Some((xs, ys)) = order.split_at_checked(half) else { return };
+            for (((&x, &y), &c), &s) in xs.iter().zip(ys).zip(&*cosines).zip(&*sines) {
+                turn_rows(a, width, [x, y], c, s);
+                turn_rows(u, width, [x, y], c, s);
             }
+            move_on(order);
         }
     }
 }
 
-/// `‖x‖²`, `‖y‖²` and `x · y` of up to `BLOCK` pairs of columns, from pair `first` on. Sums run down the
-/// columns.
+/// `Aₓₓ`, `Aᵧᵧ` and `Aₓᵧ` of up to `BLOCK` pairs of columns, from pair `first` on; zeros beyond the last.
 #[inline(always)]
-fn inner_products(g: &[f32], width: usize, first: usize) -> [[f32; BLOCK]; 3] {
+fn pivots(a: &[f32], order: &[u8], width: usize, first: usize) -> [[f32; BLOCK]; 3] {
     let half = width / 2;
     let [mut xx, mut yy, mut xy] = [[0.0; BLOCK]; 3];
-    let mut rest = g;
-    while let Some((row, after)) = rest.split_at_checked(width) {
-        let x = block(row, first, half);
-        let y = block(row, half + first, width);
-        for k in 0..BLOCK {
-            xx[k] += x[k] * x[k];
-            yy[k] += y[k] * y[k];
-            xy[k] += x[k] * y[k];
-        }
-        if after.is_empty() {
-            break;
-        }
-        rest = after;
-    }
-    settled([xx, yy, xy])
-}
-
-/// `row[first .. first + BLOCK]`, zeros from `end` on.
-#[inline(always)]
-fn block(row: &[f32], first: usize, end: usize) -> [f32; BLOCK] {
-    let values = row.get(first..end).unwrap_or(&[]);
-    match values.first_chunk::<BLOCK>() {
-        Some(block) => *block,
-        None => {
-            let mut block = [0.0; BLOCK];
-            for (b, v) in block.iter_mut().zip(values) {
-                *b = *v;
-            }
-            block
+    let at = |row: u8, column: usize| a.get(usize::from(row) * width + column).copied().unwrap_or(0.0);
+    for k in 0..BLOCK {
+        let (x, y) = (first + k, half + first + k);
+        if let (true, Some(&row_x), Some(&row_y)) = (x < half, order.get(x), order.get(y)) {
+            (xx[k], yy[k], xy[k]) = (at(row_x, x), at(row_y, y), at(row_x, y));
         }
     }
+    [xx, yy, xy]
 }
 
-/// Cosines and sines that make pairs of columns orthogonal, from their inner products.
+/// Cosines and sines that make the off-diagonal entries of pairs small, from [`pivots`].
+///
+/// With `tan 2φ = 2γ/δ` the tangent of φ/2 is `2γ / D(|δ|, 2|γ|)` with a convex D. Three lines below D are within
+/// 4 % of it and exact for small angles, so convergence stays quadratic; an angle may be a little off, the next
+/// sweep mends it. Only the rotation must be one to the last bit: `s = 2w/(1+w²)`, `c = 1 − ws`.
 #[inline(always)]
 fn rotation_angles([xx, yy, xy]: [[f32; BLOCK]; 3]) -> [[f32; BLOCK]; 2] {
-    let (mut tangents, mut cosines, mut sines) = ([0.0; BLOCK], [0.0; BLOCK], [0.0; BLOCK]);
+    let (mut cosines, mut sines) = ([0.0; BLOCK], [0.0; BLOCK]);
+    let larger = |a: f32, b: f32| if a > b { a } else { b };
     for k in 0..BLOCK {
         let (gamma, delta) = (xy[k], yy[k] - xx[k]);
-        // root = √(δ² + 4γ²), by the larger of |δ| and 2|γ| times √(1 + q²). An angle may be a little off,
-        // the next sweep mends it; only the rotation must be one to the last bit.
         let (a, b) = (delta.abs(), 2.0 * gamma.abs());
-        let (large, small) = if a > b { (a, b) } else { (b, a) };
-        let q = small / large;
-        let one_to_two = 1.0 + q * q;
-        let root = large * (one_to_two * rsqrt_roughly(one_to_two));
-        // The smaller of the two angles, |t| ≤ 1; the sum never cancels.
-        let tangent = 2.0 * gamma / if delta < 0.0 { delta - root } else { delta + root };
-        let turn = (gamma.abs() > NEGLIGIBLE) & (gamma * gamma > ORTHOGONAL * ORTHOGONAL * (xx[k] * yy[k]));
-        tangents[k] = if turn { tangent } else { 0.0 };
+        let d = larger(larger(4.0 * a, 3.5 * a + 1.5 * b), 2.25 * a + 2.414 * b);
+        let w = 2.0 * gamma / if delta < 0.0 { -d } else { d };
+        let w = if gamma.abs() > NEGLIGIBLE { w } else { 0.0 };
+        sines[k] = 2.0 * w / (1.0 + w * w);
+        cosines[k] = 1.0 - w * sines[k];
     }
-    let tangents = settled(tangents);
-    for k in 0..BLOCK {
-        cosines[k] = rsqrt_near_one(1.0 + tangents[k] * tangents[k]);
-        sines[k] = cosines[k] * tangents[k];
-    }
-    settled([cosines, sines])
+    [cosines, sines]
 }
 
-/// `(x, y) ← (c x − s y, s x + c y)` for the first and second half of a row, then [`move_on`].
+/// `(x, y) ← (c x − s y, s x + c y)`.
 #[inline(always)]
-fn turn(row: &mut [f32], cosines: &[f32], sines: &[f32]) {
-    let rotated = |x: f32, y: f32, c: f32, s: f32| (c * x - s * y, s * x + c * y);
+fn rotated(x: f32, y: f32, c: f32, s: f32) -> (f32, f32) {
+    (c * x - s * y, s * x + c * y)
+}
+
+/// Rotates the first against the second half of every row of A, which then moves on.
+#[inline(always)]
+fn turn_columns(a: &mut [f32], width: usize, cosines: &[f32], sines: &[f32]) {
     if WIDE
-        && let (Ok(row), Ok(c), Ok(s)) = (
-            <&mut [f32; 8]>::try_from(&mut *row),
-            <&[f32; 4]>::try_from(cosines),
-            <&[f32; 4]>::try_from(sines),
-        )
+        && width == LANES
+        && let (Some(&c), Some(&s)) = (cosines.first_chunk::<4>(), sines.first_chunk::<4>())
     {
-        // Eight columns: both steps within registers.
-        let (mut x, mut y) = ([0.0; 4], [0.0; 4]);
-        for k in 0..4 {
-            (x[k], y[k]) = rotated(row[k], row[4 + k], c[k], s[k]);
+        for row in a.as_chunks_mut::<LANES>().0 {
+            let (mut x, mut y) = ([0.0; 4], [0.0; 4]);
+            for k in 0..4 {
+                (x[k], y[k]) = rotated(row[k], row[4 + k], c[k], s[k]);
+            }
+            *row = [x[0], y[0], x[1], x[2], y[1], y[2], y[3], x[3]];
         }
-        let (x, y) = settled((x, y));
-        *row = [x[0], y[0], x[1], x[2], y[1], y[2], y[3], x[3]];
         return;
     }
-    let Some((x, y)) = row.split_at_mut_checked(cosines.len()) else { return };
-    for (((x, y), &c), &s) in x.iter_mut().zip(y).zip(cosines).zip(sines) {
-        (*x, *y) = rotated(*x, *y, c, s);
+    for row in Rows(a, width) {
+        let Some((x, y)) = row.split_at_mut_checked(cosines.len()) else { return };
+        for (((x, y), &c), &s) in x.iter_mut().zip(y).zip(cosines).zip(sines) {
+            (*x, *y) = rotated(*x, *y, c, s);
+        }
+        move_on(row);
     }
-    move_on(row);
+}
+
+/// Rotates two rows against each other.
+#[inline(always)]
+fn turn_rows(m: &mut [f32], width: usize, pair: [u8; 2], c: f32, s: f32) {
+    let rows = pair.map(|row| usize::from(row) * width..(usize::from(row) + 1) * width);
+    if let Ok([x, y]) = m.get_disjoint_mut(rows) {
+        for (x, y) in x.iter_mut().zip(y) {
+            (*x, *y) = rotated(*x, *y, c, s);
+        }
+    }
 }
 
 /// One step around the ring: `x₀ x₁ … x_h / y₀ … y_h` → `x₀ y₀ x₁ … / y₁ … y_h x_h`.
 #[inline(always)]
-fn move_on(row: &mut [f32]) {
+fn move_on<T: Copy>(row: &mut [T]) {
     let half = row.len() / 2;
     let Some(([_, x @ ..], y)) = row.split_at_mut_checked(half) else { return };
     let [first, ..] = y else { return };
@@ -316,8 +306,8 @@ mod tests {
 
         let mut work = vec![f32::NAN; work_len(dim)];
         let found = decompose(dim, &mut work, |i, j| a[(i, j)]).expect("enough memory");
-        let u = DMatrix::from_fn(dim, dim, |i, j| f64::from(found.u[i * columns(dim) + j]));
-        let magnitudes = DVector::from_fn(dim, |j, _| f64::from(found.magnitude(j, dim)));
+        let u = DMatrix::from_fn(dim, dim, |i, j| f64::from(found.vector(j)[i]));
+        let magnitudes = DVector::from_fn(dim, |j, _| f64::from(found.magnitude(j)));
         let found = &u * DMatrix::from_diagonal(&magnitudes) * u.transpose();
         let largest = lambda.abs().max().max(f64::MIN_POSITIVE);
         (found - exact).abs().max() / (dim as f64 * f64::from(f32::EPSILON) * largest)

@@ -1,11 +1,14 @@
 //! `dab score`: rows in, one assessment each out, in constant memory.
+//!
+//! One thread reads and writes; a block of rows is scored by all, each its own share, and written in the rows' order.
 
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::path::PathBuf;
+use std::thread;
 
 use anyhow::{Context, Result, bail};
 use dab_core::layers::softmax;
-use dab_core::{Assessment, Model, Task};
+use dab_core::{Assessment, InputError, Model, Task};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::input::{InputArgs, RateArgs};
@@ -15,8 +18,8 @@ use crate::io::artifact::Artifact;
 use crate::io::rows::{BadRow, Progress, RowError, Rows};
 use crate::io::whole::WholeFile;
 
-/// Rows between two looks at the progress bar.
-const TICK: u64 = 1024;
+/// Rows of a block per thread: work for much longer than a thread takes to start.
+const SHARE: usize = 512;
 /// Bytes per write.
 const BUFFER: usize = 1 << 16;
 
@@ -114,31 +117,35 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let progress = progress_bar(file.is_some(), rows.progress());
 
-    let mut scorer = Scorer::new(&model, args);
+    // A live stream is scored row by row.
+    let threads = if args.flush { 1 } else { thread::available_parallelism().map_or(1, usize::from) };
+    let limit = if args.flush { 1 } else { threads * SHARE };
+    let mut scorers: Vec<Scorer<'_>> = (0..threads).map(|_| Scorer::new(&model, args)).collect();
+    let mut block = Block::new(model.shape().inputs);
     let (mut count, mut bad, mut first_bad) = (0u64, 0u64, None);
     loop {
-        scorer.line.clear();
-        match scorer.next(&mut rows) {
+        let end = block.fill(&mut rows, limit, args.skip_bad);
+        let lines = block.score(&mut scorers).with_context(|| args.input.source())?;
+        for lines in lines {
+            output.writer().write_all(lines).with_context(write_error)?;
+        }
+        if args.flush {
+            output.writer().flush().with_context(write_error)?;
+        }
+        count += block.bad.len() as u64;
+        for row in block.bad.drain(..).flatten() {
+            bad += 1;
+            first_bad.get_or_insert(row);
+        }
+        progress.set_position(rows.progress().done);
+        match end {
             Ok(true) => {}
             Ok(false) => break,
-            Err(RowError::Bad(row)) if args.skip_bad => {
-                scorer.mark(&row);
-                bad += 1;
-                first_bad.get_or_insert(row);
-            }
             Err(RowError::Bad(row)) => {
                 let advice = "correct it, or use --skip-bad to mark such rows and go on";
                 return Err(anyhow::anyhow!("{}: {row}: {advice}", args.input.source()));
             }
             Err(RowError::End(error)) => return Err(error.context(args.input.source())),
-        }
-        output.writer().write_all(&scorer.line).with_context(write_error)?;
-        if args.flush {
-            output.writer().flush().with_context(write_error)?;
-        }
-        count += 1;
-        if count.is_multiple_of(TICK) {
-            progress.set_position(rows.progress().done);
         }
     }
     output.finish().with_context(write_error)?;
@@ -179,16 +186,63 @@ fn progress_bar(to_file: bool, start: Progress) -> ProgressBar {
     }
 }
 
-/// One row after another through the model, into a line of text.
+/// Rows that are scored together.
+struct Block {
+    width: usize,
+    /// Good rows, one behind the other; a bad one has its place too.
+    inputs: Vec<f32>,
+    /// What is wrong with each row.
+    bad: Vec<Option<BadRow>>,
+}
+
+impl Block {
+    const fn new(width: usize) -> Self {
+        Self { width, inputs: Vec::new(), bad: Vec::new() }
+    }
+
+    /// Reads up to `limit` rows; whether there may be more. What was read before an error is in the block.
+    fn fill(&mut self, rows: &mut Rows, limit: usize, skip_bad: bool) -> Result<bool, RowError> {
+        self.bad.clear();
+        self.inputs.resize(limit * self.width, 0.0);
+        for input in self.inputs.chunks_exact_mut(self.width) {
+            match rows.next_into(input) {
+                Ok(true) => self.bad.push(None),
+                Ok(false) => return Ok(false),
+                Err(RowError::Bad(row)) if skip_bad => self.bad.push(Some(row)),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
+    /// The lines of all rows, in pieces that follow one another.
+    fn score<'s>(&self, scorers: &'s mut [Scorer<'_>]) -> Result<impl Iterator<Item = &'s [u8]>, InputError> {
+        let share = self.bad.len().div_ceil(scorers.len()).max(1);
+        let shares = self.inputs.chunks(share * self.width).zip(self.bad.chunks(share));
+        let used = self.bad.len().div_ceil(share);
+        thread::scope(|scope| {
+            let mut work = scorers.iter_mut().zip(shares);
+            let first = work.next();
+            let others: Vec<_> =
+                work.map(|(scorer, (inputs, bad))| scope.spawn(move || scorer.score(inputs, bad))).collect();
+            let first = first.map_or(Ok(()), |(scorer, (inputs, bad))| scorer.score(inputs, bad));
+            others.into_iter().fold(first, |result, other| {
+                result.and(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            })
+        })?;
+        Ok(scorers.iter().take(used).map(|scorer| &*scorer.lines))
+    }
+}
+
+/// One row after another through the model, into lines of text.
 struct Scorer<'a> {
     model: &'a Model<'a>,
     isa: Wide,
     json: bool,
     probabilities: bool,
-    input: Vec<f32>,
     outputs: Vec<f32>,
     scratch: Vec<f32>,
-    line: Vec<u8>,
+    lines: Vec<u8>,
 }
 
 impl<'a> Scorer<'a> {
@@ -199,35 +253,31 @@ impl<'a> Scorer<'a> {
             isa: Wide::detect(),
             json: args.json,
             probabilities: args.probabilities,
-            input: vec![0.0; shape.inputs],
             outputs: vec![0.0; shape.outputs],
             scratch: vec![0.0; model.scratch_len()],
-            line: Vec::new(),
+            lines: Vec::new(),
         }
     }
 
-    /// Scores the next row into `line`; whether there was one.
-    fn next(&mut self, rows: &mut Rows) -> Result<bool, RowError> {
-        if !rows.next_into(&mut self.input)? {
-            return Ok(false);
+    /// Scores rows, one behind the other in `inputs`, into `lines`.
+    fn score(&mut self, inputs: &[f32], bad: &[Option<BadRow>]) -> Result<(), InputError> {
+        self.lines.clear();
+        for (input, bad) in inputs.chunks_exact(self.model.shape().inputs).zip(bad) {
+            if let Some(bad) = bad {
+                self.mark(bad);
+                continue;
+            }
+            let assessment = self.model.predict_on(self.isa, input, &mut self.outputs, &mut self.scratch)?;
+            if self.probabilities {
+                softmax(&mut self.outputs);
+            }
+            if self.json { self.json_line(&assessment) } else { self.csv_line(&assessment) }
         }
-        let assessment = self
-            .model
-            .predict_on(self.isa, &self.input, &mut self.outputs, &mut self.scratch)
-            .map_err(|error| RowError::End(error.into()))?;
-        if self.probabilities {
-            softmax(&mut self.outputs);
-        }
-        if self.json {
-            self.json_line(&assessment)
-        } else {
-            self.csv_line(&assessment)
-        }
-        Ok(true)
+        Ok(())
     }
 
     fn csv_line(&mut self, assessment: &Assessment) {
-        let line = &mut self.line;
+        let line = &mut self.lines;
         shortest(assessment.uncertainty, line);
         line.push(b',');
         if let Some(p) = assessment.p_value {
@@ -245,7 +295,7 @@ impl<'a> Scorer<'a> {
     }
 
     fn json_line(&mut self, assessment: &Assessment) {
-        let line = &mut self.line;
+        let line = &mut self.lines;
         line.extend(br#"{"uncertainty":"#);
         shortest(assessment.uncertainty, line);
         line.extend(br#","p_value":"#);
@@ -275,11 +325,11 @@ impl<'a> Scorer<'a> {
                 "uncertainty": null, "p_value": null, "verdict": "invalid", "nearest": null,
                 "outputs": [], "error": bad.to_string(),
             });
-            self.line.extend(format!("{record}\n").bytes());
+            self.lines.extend(format!("{record}\n").bytes());
         } else {
-            self.line.extend(b",,invalid,");
-            self.line.extend(std::iter::repeat_n(b',', self.outputs.len()));
-            self.line.push(b'\n');
+            self.lines.extend(b",,invalid,");
+            self.lines.extend(std::iter::repeat_n(b',', self.outputs.len()));
+            self.lines.push(b'\n');
         }
     }
 }

@@ -194,6 +194,30 @@ fn bad_rows_are_named_or_marked() {
 }
 
 #[test]
+fn blocks_over_threads_are_rows_one_by_one() {
+    let folder = with_model("score-blocks");
+    let mut lines: Vec<String> = csv(&rows(9000)).lines().map(Into::into).collect();
+    for bad in [0, 511, 512, 1023, 1024, 4097, 8999] {
+        lines[bad] = "1,bad".into();
+    }
+    let text_of = |lines: &[String]| format!("a,b\n{}\n", lines.join("\n"));
+    std::fs::write(folder.join("in.csv"), text_of(&lines)).unwrap();
+    for json in [&[][..], &["--json"]] {
+        let args = [&["score", "model.dab", "in.csv", "--skip-bad"], json].concat();
+        let one_by_one = dab(&folder, &[&args[..], &["--flush"]].concat());
+        let blocks = dab(&folder, &args);
+        assert_eq!(blocks.stderr, one_by_one.stderr);
+        assert!(text(blocks) == text(one_by_one));
+    }
+    // Without --skip-bad the rows before the first bad one are written, then it ends.
+    std::fs::write(folder.join("in.csv"), text_of(&lines[513..])).unwrap();
+    let stopped = dab(&folder, &["score", "model.dab", "in.csv"]);
+    assert!(refusal(&stopped, 1).contains("row 511"), "{stopped:?}");
+    let written = String::from_utf8(stopped.stdout).unwrap();
+    assert_eq!(written.lines().count(), 1 + 1023 - 513);
+}
+
+#[test]
 fn json_lines_say_what_the_table_says() {
     let folder = with_model("score-json");
     let stdin = csv(&rows(50)) + "1e30,-1e30\n";
