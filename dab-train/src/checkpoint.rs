@@ -77,6 +77,9 @@ impl Named {
         for (index, parameter) in network.parameters_mut().into_iter().enumerate() {
             self.tensor(format!("{name}.{index}"), parameter);
         }
+        for (index, buffer) in network.buffers_mut().into_iter().enumerate() {
+            self.tensor(format!("{name}.buffer.{index}"), buffer);
+        }
     }
 
     fn codebook(&mut self, name: &str, codebook: &Codebook) {
@@ -162,6 +165,9 @@ impl Stored<'_> {
         for (index, parameter) in network.parameters_mut().into_iter().enumerate() {
             let tensor = self.tensor(&format!("{name}.{index}"), parameter.dims())?;
             *parameter = tensor.autodiff().require_grad();
+        }
+        for (index, buffer) in network.buffers_mut().into_iter().enumerate() {
+            *buffer = self.tensor(&format!("{name}.buffer.{index}"), buffer.dims())?;
         }
         Ok(())
     }

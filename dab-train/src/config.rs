@@ -3,15 +3,16 @@
 //! TOML → `Experiment` → everything else. A misspelt name is an error, a missing one has the default stated
 //! here, and the resolved experiment is written beside its results.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     backbone::{
         Activation,
         mlp::{Initialiser, LayerConfig},
+        resnet::Architecture,
     },
     bottleneck::{codebook::Shrinkage, encoder::Covariance},
     data::DataConfig,
@@ -55,6 +56,23 @@ pub struct Backbone {
     pub initialiser: Initialiser,
     /// In order.
     pub layers: Vec<LayerConfig>,
+    /// Images only: what comes before the layers. The artifact begins at its features.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub images: Option<ImageBackbone>,
+}
+
+/// A network on images, up to its pooled features.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ImageBackbone {
+    /// Which.
+    pub network: Architecture,
+    /// Its numbers: a PyTorch (.pth, .pt, .th) or safetensors file, absolute or below `data/`. Random without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<PathBuf>,
+    /// Whether it stays as it is: its features are then computed once.
+    #[serde(default)]
+    pub frozen: bool,
 }
 
 /// What happens to inputs before the first layer.
@@ -232,6 +250,9 @@ pub struct OptimiserConfig {
     /// λ₂ of E8.
     #[serde(default)]
     pub weight_decay: f64,
+    /// Whether λ₂ also covers biases and the scales and shifts of norms, as in the published image models.
+    #[serde(default)]
+    pub decay_all: bool,
     /// The largest joint norm of all gradients.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clip: Option<f64>,
@@ -369,6 +390,12 @@ impl Experiment {
                 "backbone layer {} cannot add the output of layer {earlier}",
                 index + 1
             );
+        }
+        if let Some(images) = &self.backbone.images {
+            if let Some(fault) = images.network.fault() {
+                bail!("backbone.images: {fault}");
+            }
+            ensure!(!images.frozen || images.weights.is_some(), "a frozen backbone needs backbone.images.weights");
         }
         if let Some(stopping) = self.training.early_stopping {
             ensure!(stopping.share > 0.0 && stopping.share < 1.0, "early_stopping.share lies in (0, 1)");

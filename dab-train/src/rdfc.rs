@@ -11,14 +11,16 @@
 //! [`codes`]; what is surprising there is how codes are kept alive.
 
 pub mod codes;
+mod examples;
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
+pub use examples::{Examples, ImageInputs, Inputs};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     bottleneck::{
         codebook::{Codebook, Codes, INITIAL_MEAN_STD, uncertainty},
-        divergence, indices,
+        divergence,
     },
     config::{Calibrated, Experiment, Start},
     network::{Network, Output, Wanted},
@@ -28,44 +30,6 @@ use crate::{
 
 /// Code means, in numbers (codes × dim), from which on training expands diagonal distances into matrix products.
 const EXPAND_NUMBERS: usize = 512;
-
-/// Training examples on the device, already standardised.
-#[derive(Clone, Debug)]
-pub struct Examples {
-    /// `[examples, inputs]`.
-    pub inputs: Tensor<2>,
-    /// One target per example.
-    pub wanted: Wanted,
-    /// Each example's class, when there are classes.
-    pub labels: Option<Vec<u32>>,
-    /// Factor L `[inputs, inputs]` of the noise added in step 1, L Lᵀ its covariance.
-    pub noise: Option<Tensor<2>>,
-}
-
-impl Examples {
-    /// How many.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.inputs.dims()[0]
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Inputs and targets of the examples `rows`.
-    #[must_use]
-    pub fn select(&self, rows: &[usize]) -> (Tensor<2>, Wanted) {
-        let rows = indices(rows.iter().copied(), &self.inputs.device());
-        let wanted = match &self.wanted {
-            Wanted::Values(values) => Wanted::Values(values.clone().select(0, rows.clone())),
-            Wanted::Classes(one_hot) => Wanted::Classes(one_hot.clone().select(0, rows.clone())),
-        };
-        (self.inputs.clone().select(0, rows), wanted)
-    }
-}
 
 impl Wanted {
     /// The same targets, in the context of tracked tensors.
@@ -128,7 +92,7 @@ impl Rdfc {
         Self {
             network: Network::random(experiment, inputs, output, seed, device),
             codebook: Codebook::new(means, bottleneck.dim, bottleneck.covariance),
-            network_optimiser: Optimiser::new(optimiser.rule, optimiser.weight_decay, optimiser.clip),
+            network_optimiser: Optimiser::of(optimiser),
             means_optimiser: Optimiser::new(Rule::Adam, 0.0, None),
             started: false,
             epoch: 0,
@@ -186,14 +150,15 @@ impl Rdfc {
         };
         let mut sums = Tensor::<1>::zeros([3], &self.device);
         let mut report = Epoch::default();
-        for (step, rows) in batches.iter().enumerate() {
-            let (x, wanted) = examples.select(rows);
+        let stream = batches.iter().zip(examples.stream(&batches, self.epoch));
+        for (step, (rows, (x, wanted))) in stream.enumerate() {
             let (mut x, wanted) = (x.autodiff(), wanted.tracked());
             let [batch, inputs] = x.dims();
             if let Some(factor) = &examples.noise {
                 x = x + normals([batch, inputs]).matmul(factor.clone().autodiff().transpose());
             }
-            let encoding = self.network.encode(x);
+            let mut statistics = Vec::new();
+            let encoding = self.network.encode_taking(x, Some(&mut statistics));
             let z = encoding.sample(normals([batch, self.network.dim])); // [batch, d]
             let outputs = self.network.decoder.forward(z); // [batch, outputs]                    E7
             let distances = divergence::kl(&encoding, &codes); // [batch, codes]                  E4
@@ -219,6 +184,7 @@ impl Rdfc {
             report.learning_rate = optimiser.learning_rate
                 * optimiser.schedule.factor_at(done, experiment.training.epochs as f64);
             self.network_optimiser.step(self.network.parameters_mut(), &mut gradients, report.learning_rate);
+            self.network.absorb(statistics);
             sums = sums + parts.without_autodiff().mul_scalar(rows.len() as f64 / examples.len() as f64);
         }
         let means: Vec<f64> = sums.into_data().iter::<f64>().collect();

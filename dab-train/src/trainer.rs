@@ -9,10 +9,11 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{DType, Device, Tensor, TensorData};
 use nalgebra::DMatrix;
 
 use crate::{
+    backbone::resnet::ResNet,
     bottleneck::{
         codebook::{Codebook, uncertainty},
         divergence,
@@ -22,7 +23,7 @@ use crate::{
     data::{Scale, Split, Table, Targets},
     network::{Network, Output, Wanted},
     random::Random,
-    rdfc::{Epoch, Examples, Rdfc},
+    rdfc::{Epoch, Examples, Inputs, Rdfc},
     trained::Trained,
 };
 
@@ -56,8 +57,10 @@ pub struct Setting {
 /// What a run gave.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// The model.
+    /// The model; after an image network, from its features on.
     pub trained: Trained,
+    /// The image network that learnt with it.
+    pub images: Option<ResNet>,
     /// One entry an epoch.
     pub history: Vec<Epoch>,
     /// The epoch whose model was kept: the last, or the best under early stopping.
@@ -95,7 +98,8 @@ pub(crate) fn examples(split: &Split, inputs: &Scale, targets: Option<&Scale>, d
             (Wanted::Classes(tensor(&one_hot, device)), Some(labels.clone()))
         }
     };
-    Examples { inputs: tensor(&inputs.apply(&split.inputs), device), wanted, labels, noise: None }
+    let inputs = Inputs::Table { inputs: tensor(&inputs.apply(&split.inputs), device), wanted };
+    Examples { inputs, labels, noise: None }
 }
 
 /// Factor of `scale²` times the covariance that inputs have within their class (in all, without classes).
@@ -140,17 +144,9 @@ pub fn train(
         }
         Targets::Classes { count, .. } => (Output::Classes(*count), None),
     };
-    if experiment.codebook.start == Start::Classes {
-        let Output::Classes(count) = output else {
-            anyhow::bail!("codebook.start = \"classes\" needs classes")
-        };
-        ensure!(
-            experiment.bottleneck.codes == count,
-            "codebook.start = \"classes\" needs {count} codes, not {}",
-            experiment.bottleneck.codes
-        );
-    }
-    let (learn, watch) = set_aside(experiment, train, setting.seed);
+    check_start(experiment, output)?;
+    let (kept, aside) = set_aside(experiment, train.inputs.rows, setting.seed);
+    let (learn, watch) = (train.select(&kept), aside.map(|rows| train.select(&rows)));
     let scale = input_scale(experiment.backbone.standardise, &learn.inputs);
     let on_device = |split: &Split| examples(split, &scale, target_scale.as_ref(), &setting.device);
     let mut learn_examples = on_device(&learn);
@@ -163,6 +159,35 @@ pub fn train(
     let watched = watch.as_ref().map(on_device);
 
     let model = Rdfc::new(experiment, train.inputs.cols, output, setting.seed, &setting.device);
+    let mut run = epochs(experiment, model, &learn_examples, watched.as_ref(), setting, observer)?;
+    (run.trained.input_scale, run.trained.target_scale) = (scale, target_scale);
+    Ok(run)
+}
+
+/// Whether the codes can start as the experiment says.
+pub(crate) fn check_start(experiment: &Experiment, output: Output) -> Result<()> {
+    if experiment.codebook.start == Start::Classes {
+        let Output::Classes(count) = output else {
+            anyhow::bail!("codebook.start = \"classes\" needs classes")
+        };
+        ensure!(
+            experiment.bottleneck.codes == count,
+            "codebook.start = \"classes\" needs {count} codes, not {}",
+            experiment.bottleneck.codes
+        );
+    }
+    Ok(())
+}
+
+/// The epochs, from the checkpoint on if there is one. The model that results takes its inputs unscaled.
+pub(crate) fn epochs(
+    experiment: &Experiment,
+    model: Rdfc,
+    learn: &Examples,
+    watched: Option<&Examples>,
+    setting: &Setting,
+    observer: &mut dyn Observer,
+) -> Result<Run> {
     let mut progress = Progress { model, history: Vec::new(), best: None };
     let path = setting.checkpoint.as_deref().filter(|_| experiment.training.checkpoint_every > 0);
     if let Some(path) = path.filter(|path| setting.resume && path.exists()) {
@@ -171,7 +196,8 @@ pub fn train(
     let begun = Instant::now();
     let total = experiment.training.epochs;
     while progress.model.epoch < total && !patience_is_over(experiment, &progress) {
-        let epoch = progress.model.epoch(experiment, &learn_examples);
+        let epoch = progress.model.epoch(experiment, learn);
+        learn.sound()?;
         ensure!(
             epoch.nll.is_finite() && epoch.distortion.is_finite(),
             "epoch {}: the loss is not finite; a smaller learning rate or `clip` helps",
@@ -179,7 +205,7 @@ pub fn train(
         );
         observer.epoch(&epoch, total, begun.elapsed());
         progress.history.push(epoch);
-        if let Some(watched) = &watched {
+        if let Some(watched) = watched {
             keep_best(experiment, watched, &mut progress);
         }
         let every = experiment.training.checkpoint_every;
@@ -192,17 +218,18 @@ pub fn train(
         Some(best) => (best.network, best.codebook, best.epoch),
         None => (model.network, model.codebook, model.epoch),
     };
-    let trained = Trained::new(&network, &codebook, experiment.objective.alpha, scale, target_scale);
-    Ok(Run { trained, history, kept_epoch })
+    let network = network.frozen();
+    let trained = Trained::new(&network, &codebook, experiment.objective.alpha);
+    Ok(Run { trained, images: network.images, history, kept_epoch })
 }
 
 /// The examples to learn from, and those that early stopping watches.
-fn set_aside(experiment: &Experiment, train: &Split, seed: u64) -> (Split, Option<Split>) {
-    let Some(stopping) = experiment.training.early_stopping else { return (train.clone(), None) };
-    let rows = train.inputs.rows;
-    let order = Random::new(seed, "early stopping").permutation(rows);
+pub(crate) fn set_aside(experiment: &Experiment, rows: usize, seed: u64) -> (Vec<usize>, Option<Vec<usize>>) {
+    let Some(stopping) = experiment.training.early_stopping else { return ((0..rows).collect(), None) };
+    let mut order = Random::new(seed, "early stopping").permutation(rows);
     let aside = ((rows as f64 * stopping.share).round() as usize).clamp(1, rows.saturating_sub(1).max(1));
-    (train.select(&order[aside..]), Some(train.select(&order[..aside])))
+    let kept = order.split_off(aside);
+    (kept, Some(order))
 }
 
 fn patience_is_over(experiment: &Experiment, progress: &Progress) -> bool {
@@ -233,7 +260,7 @@ fn objective(experiment: &Experiment, network: &Network, codebook: &Codebook, ex
     let network = network.frozen();
     let rows: Vec<usize> = (0..examples.len()).collect();
     let size = if experiment.training.batch == 0 { rows.len() } else { experiment.training.batch };
-    let codes = codebook.tensors(&examples.inputs.device(), examples.inputs.dtype());
+    let codes = codebook.tensors(&examples.device(), DType::F32);
     let weight = experiment.objective.alpha * experiment.objective.beta;
     let mut sum = 0.0;
     for rows in rows.chunks(size.max(1)) {

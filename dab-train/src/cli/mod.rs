@@ -7,6 +7,7 @@
 mod explain;
 mod export;
 mod figures;
+mod images;
 mod input;
 mod inspect;
 mod pack;

@@ -12,11 +12,13 @@ use serde_json::json;
 
 use super::{
     figures::figures,
+    images,
     page::page,
     progress::Progress,
     rivals::{Rivals, rivals},
 };
 use crate::{
+    backbone::weights,
     config::Experiment,
     data::{self, Table, Targets, Task},
     device::DeviceChoice,
@@ -138,10 +140,6 @@ impl Args {
 
     fn one(&self, experiment: &Experiment, folder: &Path, device: &Device) -> Result<Seeded> {
         let seed = experiment.seed;
-        let task = data::load(&experiment.data, seed, &data::shared_root())?;
-        for warning in task.warnings() {
-            eprintln!("dab: {warning}");
-        }
         let setting = Setting {
             seed,
             device: device.clone(),
@@ -153,7 +151,16 @@ impl Args {
             (_, true) => Progress::JsonLines { seed },
             _ => Progress::bar(seed),
         };
-        let run = trainer::train(experiment, &task.train, &setting, &mut progress)?;
+        let (task, run) = if let data::DataConfig::Images(config) = &experiment.data {
+            images::train(experiment, config, &setting, &mut progress)?
+        } else {
+            let task = data::load(&experiment.data, seed, &data::shared_root())?;
+            for warning in task.warnings() {
+                eprintln!("dab: {warning}");
+            }
+            let run = trainer::train(experiment, &task.train, &setting, &mut progress)?;
+            (task, run)
+        };
         let scores = score_task(&run.trained, &task, device)?;
         let mut evaluation = evaluate(&run.trained, &task, &scores)?;
         if let (data::DataConfig::RegressionClusters(_), Some(interval)) =
@@ -291,6 +298,11 @@ fn write(experiment: &Experiment, seeded: &Seeded, folder: &Path) -> Result<()> 
     let model = folder.join("model.dab");
     WholeFile::write(&model, &seeded.artifact)
         .with_context(|| format!("cannot write {}", model.display()))?;
+    if let Some(network) = &seeded.run.images {
+        let path = folder.join("backbone.safetensors");
+        WholeFile::write(&path, &weights::to_safetensors(network)?)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
     write_scores(seeded, &folder.join("scores.csv"))
 }
 
