@@ -321,9 +321,44 @@ pub struct Training {
     /// Stops early, when present.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub early_stopping: Option<EarlyStopping>,
+    /// Parts of a mini-batch that one device computes one after the other: less memory, the same gradient.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub accumulate: usize,
+    /// Devices that share a mini-batch: this many GPUs from the chosen one on, or as many threads on a CPU.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub replicas: usize,
+    /// In which an image network's convolutions multiply; everything else stays f32.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub precision: Precision,
     /// Epochs between checkpoints; 0 for none.
     #[serde(default)]
     pub checkpoint_every: usize,
+}
+
+fn one() -> usize {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_one(number: &usize) -> bool {
+    *number == 1
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// How precisely convolutions multiply.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    /// 24 bits, range 1e±38.
+    #[default]
+    F32,
+    /// 8 bits, the same range: no scaling of the loss is needed.
+    Bf16,
+    /// 11 bits, range 6e-8 … 6e4.
+    F16,
 }
 
 /// Training ends when the loss on a part of the training examples, set aside, no longer falls.
@@ -381,6 +416,10 @@ impl Experiment {
         ensure!(codebook.ridge >= 0.0, "codebook.ridge must not be negative");
         ensure!(codebook.pseudo_count >= 0.0, "codebook.pseudo_count must not be negative");
         ensure!(self.optimiser.learning_rate > 0.0, "optimiser.learning_rate must be positive");
+        ensure!(
+            self.training.accumulate > 0 && self.training.replicas > 0,
+            "training.accumulate and training.replicas start at 1"
+        );
         ensure!(self.training.epochs > codebook.warmup, "training.epochs must exceed codebook.warmup");
         for (index, layer) in self.backbone.layers.iter().enumerate() {
             ensure!(layer.units > 0, "backbone layer {} has no units", index + 1);
@@ -395,7 +434,10 @@ impl Experiment {
             if let Some(fault) = images.network.fault() {
                 bail!("backbone.images: {fault}");
             }
-            ensure!(!images.frozen || images.weights.is_some(), "a frozen backbone needs backbone.images.weights");
+            ensure!(
+                !images.frozen || images.weights.is_some(),
+                "a frozen backbone needs backbone.images.weights"
+            );
         }
         if let Some(stopping) = self.training.early_stopping {
             ensure!(stopping.share > 0.0 && stopping.share < 1.0, "early_stopping.share lies in (0, 1)");

@@ -155,6 +155,15 @@ impl Network {
         network
     }
 
+    /// The same network on `device`.
+    #[must_use]
+    pub fn on(&self, device: &Device) -> Self {
+        let mut network = self.clone();
+        network.map(|parameter| parameter.to_device(device));
+        network.buffers_mut().into_iter().for_each(|buffer| *buffer = buffer.clone().to_device(device));
+        network
+    }
+
     /// `[batch, inputs]` → encoder Gaussians.
     #[must_use]
     pub fn encode(&self, x: Tensor<2>) -> Encoding {

@@ -72,9 +72,14 @@ impl Optimiser {
 
     /// Moves `parameters` against their gradients by learning rate `rate`. Parameters stay leaves of new graphs.
     pub fn step(&mut self, parameters: Vec<&mut Tensor<2>>, gradients: &mut Gradients, rate: f64) {
+        let steps = parameters.iter().map(|parameter| parameter.grad_remove(gradients)).collect();
+        self.step_by(parameters, steps, rate);
+    }
+
+    /// [`Optimiser::step`] with each parameter's gradient given apart.
+    pub fn step_by(&mut self, parameters: Vec<&mut Tensor<2>>, mut steps: Vec<Option<Tensor<2>>>, rate: f64) {
         self.time += 1;
         self.memory.resize_with(parameters.len(), Memory::default);
-        let mut steps: Vec<_> = parameters.iter().map(|parameter| parameter.grad_remove(gradients)).collect();
         if let Some(limit) = self.clip {
             clip(&mut steps, limit);
         }

@@ -12,16 +12,16 @@
 
 pub mod codes;
 mod examples;
+mod parts;
+pub mod rows;
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
-pub use examples::{Examples, ImageInputs, Inputs};
+pub use examples::{Examples, Inputs, Streamed};
 use serde::{Deserialize, Serialize};
 
+use self::parts::{Batch, Loss};
 use crate::{
-    bottleneck::{
-        codebook::{Codebook, Codes, INITIAL_MEAN_STD, uncertainty},
-        divergence,
-    },
+    bottleneck::codebook::{Codebook, Codes, INITIAL_MEAN_STD},
     config::{Calibrated, Experiment, Start},
     network::{Network, Output, Wanted},
     optimiser::{Optimiser, Rule},
@@ -77,6 +77,8 @@ pub struct Rdfc {
     pub started: bool,
     /// Epochs done.
     pub epoch: usize,
+    /// Where parts of a mini-batch are computed; the device alone unless there are several.
+    pub replicas: Vec<Device>,
     seed: u64,
     device: Device,
 }
@@ -96,6 +98,7 @@ impl Rdfc {
             means_optimiser: Optimiser::new(Rule::Adam, 0.0, None),
             started: false,
             epoch: 0,
+            replicas: vec![device.clone()],
             seed,
             device: device.clone(),
         }
@@ -113,8 +116,12 @@ impl Rdfc {
 
     /// The codebook as tensors for training.
     fn tensors(&self) -> Codes {
+        self.tensors_on(&self.device)
+    }
+
+    fn tensors_on(&self, device: &Device) -> Codes {
         let expand = self.codebook.means.len() >= EXPAND_NUMBERS;
-        Codes { expand, ..self.codebook.tensors(&self.device, DType::F32) }
+        Codes { expand, ..self.codebook.tensors(device, DType::F32) }
     }
 
     /// α of this epoch's assignments: rises to its value while the codes settle.
@@ -141,51 +148,39 @@ impl Rdfc {
     /// Step 1: θ by gradient on E8 (or E9), all mini-batches, codebook fixed.
     fn network_step(&mut self, experiment: &Experiment, examples: &Examples) -> Epoch {
         let batches = self.batches(experiment, examples.len());
-        let codes = self.tensors().tracked();
         let (alpha, weight) = (self.alpha(experiment), self.distortion_weight(experiment));
+        let on = |device: &Device| {
+            let codes = self.tensors_on(device).tracked();
+            Loss { codes, started: self.started, alpha, weight, calibrated: experiment.objective.calibrated }
+        };
+        let losses: Vec<_> = self.replicas.iter().map(|device| (device.clone(), on(device))).collect();
+        let accumulate = experiment.training.accumulate;
         let mut random = Random::new(self.seed, &format!("noise {}", self.epoch));
         let mut normals = |shape: [usize; 2]| {
             let values = (0..shape[0] * shape[1]).map(|_| random.normal() as f32).collect();
-            Tensor::<2>::from_data(TensorData::new::<f32, _>(values, shape), &self.device).autodiff()
+            Tensor::<2>::from_data(TensorData::new::<f32, _>(values, shape), &self.device)
         };
         let mut sums = Tensor::<1>::zeros([3], &self.device);
         let mut report = Epoch::default();
         let stream = batches.iter().zip(examples.stream(&batches, self.epoch));
-        for (step, (rows, (x, wanted))) in stream.enumerate() {
-            let (mut x, wanted) = (x.autodiff(), wanted.tracked());
+        for (step, (rows, (mut x, wanted))) in stream.enumerate() {
             let [batch, inputs] = x.dims();
             if let Some(factor) = &examples.noise {
-                x = x + normals([batch, inputs]).matmul(factor.clone().autodiff().transpose());
+                x = x + normals([batch, inputs]).matmul(factor.clone().transpose());
             }
-            let mut statistics = Vec::new();
-            let encoding = self.network.encode_taking(x, Some(&mut statistics));
-            let z = encoding.sample(normals([batch, self.network.dim])); // [batch, d]
-            let outputs = self.network.decoder.forward(z); // [batch, outputs]                    E7
-            let distances = divergence::kl(&encoding, &codes); // [batch, codes]                  E4
-            let assignment = if self.started {
-                codes.assign(&distances, alpha) // [batch, codes]                                 E5, no gradient
-            } else {
-                distances.clone().detach().full_like(1.0 / self.codebook.len() as f64)
+            let batch = Batch { x, wanted, noise: normals([batch, self.network.dim]) };
+            let found = match losses.as_slice() {
+                [(_, loss)] if accumulate <= 1 => loss.step(&mut self.network, batch),
+                _ => parts::step(&self.network, &losses, accumulate, &batch),
             };
-            let u = uncertainty(assignment, distances); // [batch, 1]                             E6
-            let nll = self.network.nll(outputs.clone(), &wanted).mean();
-            let (distortion, hinge) = match (experiment.objective.calibrated, wanted) {
-                (Some(calibrated), Wanted::Classes(one_hot)) if self.started => {
-                    split_distortion(u, Network::correct(outputs, one_hot), calibrated)
-                }
-                _ => (u.clone().mean(), u.zeros_like().mean()),
-            };
-            let hinge_weight = experiment.objective.calibrated.map_or(0.0, |calibrated| calibrated.weight);
-            let parts = Tensor::cat(vec![nll.clone(), distortion.clone(), hinge.clone()], 0);
-            let loss = nll + distortion.mul_scalar(weight) + hinge.mul_scalar(hinge_weight); // E8, E9
-            let mut gradients = loss.backward();
             let done = self.epoch as f64 + step as f64 / batches.len() as f64;
             let optimiser = &experiment.optimiser;
             report.learning_rate = optimiser.learning_rate
                 * optimiser.schedule.factor_at(done, experiment.training.epochs as f64);
-            self.network_optimiser.step(self.network.parameters_mut(), &mut gradients, report.learning_rate);
-            self.network.absorb(statistics);
-            sums = sums + parts.without_autodiff().mul_scalar(rows.len() as f64 / examples.len() as f64);
+            let parameters = self.network.parameters_mut();
+            self.network_optimiser.step_by(parameters, found.gradients, report.learning_rate);
+            self.network.absorb(found.statistics);
+            sums = sums + found.means.mul_scalar(rows.len() as f64 / examples.len() as f64);
         }
         let means: Vec<f64> = sums.into_data().iter::<f64>().collect();
         (report.nll, report.distortion, report.hinge) = (means[0], means[1], means[2]);

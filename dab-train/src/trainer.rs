@@ -19,8 +19,9 @@ use crate::{
         divergence,
     },
     checkpoint::{self, Best, Progress},
-    config::{Experiment, Standardise, Start},
+    config::{Experiment, Precision, Standardise, Start},
     data::{Scale, Split, Table, Targets},
+    device,
     network::{Network, Output, Wanted},
     random::Random,
     rdfc::{Epoch, Examples, Inputs, Rdfc},
@@ -182,12 +183,16 @@ pub(crate) fn check_start(experiment: &Experiment, output: Output) -> Result<()>
 /// The epochs, from the checkpoint on if there is one. The model that results takes its inputs unscaled.
 pub(crate) fn epochs(
     experiment: &Experiment,
-    model: Rdfc,
+    mut model: Rdfc,
     learn: &Examples,
     watched: Option<&Examples>,
     setting: &Setting,
     observer: &mut dyn Observer,
 ) -> Result<Run> {
+    model.replicas = device::replicas(&setting.device, experiment.training.replicas)?;
+    if let Some(images) = &mut model.network.images {
+        images.precision = precision(experiment.training.precision, &setting.device)?;
+    }
     let mut progress = Progress { model, history: Vec::new(), best: None };
     let path = setting.checkpoint.as_deref().filter(|_| experiment.training.checkpoint_every > 0);
     if let Some(path) = path.filter(|path| setting.resume && path.exists()) {
@@ -221,6 +226,20 @@ pub(crate) fn epochs(
     let network = network.frozen();
     let trained = Trained::new(&network, &codebook, experiment.objective.alpha);
     Ok(Run { trained, images: network.images, history, kept_epoch })
+}
+
+/// The device's type of this precision.
+fn precision(wanted: Precision, device: &Device) -> Result<DType> {
+    let dtype = match wanted {
+        Precision::F32 => DType::F32,
+        Precision::Bf16 => DType::BF16,
+        Precision::F16 => DType::F16,
+    };
+    ensure!(
+        device.supports_dtype(dtype),
+        "this device does not compute in {dtype:?}: choose another training.precision"
+    );
+    Ok(dtype)
 }
 
 /// The examples to learn from, and those that early stopping watches.

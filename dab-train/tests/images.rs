@@ -45,7 +45,7 @@ fn test_images(folder: &Path, count: usize) -> (ImageSet, Vec<u32>) {
     let (_, bytes) = npz.bytes("x_test").unwrap();
     let images = Pixels::interleaved(32, &bytes[..count * 3072], Augment::default());
     let labels = npz.table("y_test").unwrap().values[..count].iter().map(|&y| y as u32).collect();
-    (ImageSet::all(std::sync::Arc::new(images)), labels)
+    (ImageSet::all("test", std::sync::Arc::new(images)), labels)
 }
 
 /// Share of rows whose largest logit is their label's.
@@ -139,7 +139,8 @@ fn safetensors_give_the_same_network() {
     let mut again = ResNet::new(Architecture::CifarResnet { depth: 20 }, Source::Zero, &Device::flex());
     Weights::read(&path).unwrap().load(&mut again).unwrap();
     let (set, _) = test_images(&folder, 8);
-    let features = |network| finetune::features(network, &set, &Normalise::default(), &Device::flex()).unwrap();
+    let features =
+        |network| finetune::features(network, &set, &Normalise::default(), &Device::flex()).unwrap();
     assert_eq!(features(&network), features(&again));
     std::fs::remove_file(&path).unwrap();
 }

@@ -62,9 +62,9 @@ impl Architecture {
     #[must_use]
     pub fn fault(self) -> Option<String> {
         match self {
-            Self::WideResnet { depth, width } if depth < 10 || depth % 6 != 4 || width == 0 => {
-                Some(format!("a wide ResNet has a depth of 10, 16, 22, 28, …, not {depth}, and a width from 1"))
-            }
+            Self::WideResnet { depth, width } if depth < 10 || depth % 6 != 4 || width == 0 => Some(format!(
+                "a wide ResNet has a depth of 10, 16, 22, 28, …, not {depth}, and a width from 1"
+            )),
             Self::CifarResnet { depth } if depth < 8 || depth % 6 != 2 => {
                 Some(format!("a CIFAR ResNet has a depth of 8, 14, 20, …, not {depth}"))
             }
@@ -75,6 +75,7 @@ impl Architecture {
 
 /// How a block's input reaches its sum.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "there are a few blocks, not thousands")]
 pub enum Shortcut {
     /// As it is.
     Identity,
@@ -134,8 +135,7 @@ impl ResNet {
     /// A network on `device`, its norms at the identity.
     #[must_use]
     pub fn new(architecture: Architecture, mut source: Source, device: &Device) -> Self {
-        let mut conv =
-            |shape, kernel, stride| Conv::new(shape, kernel, stride, &mut source, device);
+        let mut conv = |shape, kernel, stride| Conv::new(shape, kernel, stride, &mut source, device);
         let norm = |channels| Norm::new(channels, device);
         let (stem_width, stem_kernel, stem_stride) = match architecture {
             Architecture::Resnet50 => (64, 7, 2),
@@ -148,9 +148,7 @@ impl ResNet {
             Architecture::CifarResnet { depth } => {
                 [16, 32, 64].map(|channels| (channels, (depth - 2) / 6)).to_vec()
             }
-            Architecture::Resnet50 => {
-                [64, 128, 256, 512].into_iter().zip(RESNET50_BLOCKS).collect()
-            }
+            Architecture::Resnet50 => [64, 128, 256, 512].into_iter().zip(RESNET50_BLOCKS).collect(),
         };
         let stem = conv([CHANNELS, stem_width], stem_kernel, stem_stride);
         let mut blocks = Vec::new();

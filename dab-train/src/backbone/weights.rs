@@ -12,11 +12,11 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 use anyhow::{Context, Result, bail, ensure};
 use burn::tensor::{Tensor, TensorData};
-use pytorch_reader::PytorchReader;
 use safetensors::{Dtype, SafeTensors};
-use sha2::{Digest, Sha256};
+use sha2::Sha256;
 
 use super::resnet::ResNet;
+use crate::io::digest;
 
 /// The parameter that every image network here has.
 const ANCHOR: &str = "conv1.weight";
@@ -81,9 +81,9 @@ impl Weights {
     #[must_use]
     pub fn classifier(&self) -> Option<Classifier> {
         let part = |name: &str, part: &str| self.tensors.get(&format!("{name}.{part}")).cloned();
-        CLASSIFIERS.iter().find_map(|name| {
-            Some(Classifier { weight: part(name, "weight")?, bias: part(name, "bias")? })
-        })
+        CLASSIFIERS
+            .iter()
+            .find_map(|name| Some(Classifier { weight: part(name, "weight")?, bias: part(name, "bias")? }))
     }
 
     /// Overwrites the network's parameters and running statistics; gradients are tracked as before.
@@ -100,13 +100,16 @@ impl Weights {
             match self.tensors.get(&wanted.name) {
                 None => missing.push(wanted.name.clone()),
                 Some(stored) if stored.shape != wanted.shape => {
-                    misshapen.push(format!("{} {:?} instead of {:?}", wanted.name, stored.shape, wanted.shape));
+                    misshapen
+                        .push(format!("{} {:?} instead of {:?}", wanted.name, stored.shape, wanted.shape));
                 }
                 Some(_) => {}
             }
         }
         let replaced = |name: &str| {
-            CLASSIFIERS.iter().any(|classifier| name.strip_suffix(".weight").or(name.strip_suffix(".bias")) == Some(classifier))
+            CLASSIFIERS.iter().any(|classifier| {
+                name.strip_suffix(".weight").or(name.strip_suffix(".bias")) == Some(classifier)
+            })
         };
         left.retain(|name| !name.ends_with(COUNTER) && !replaced(name));
         if !(missing.is_empty() && misshapen.is_empty() && left.is_empty()) {
@@ -162,7 +165,7 @@ fn verify_name(path: &Path) -> Result<()> {
     if digits.len() != DIGITS || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
         return Ok(());
     }
-    let digest = sha256(path)?;
+    let digest = digest::of_file::<Sha256>(path)?;
     ensure!(
         digest.starts_with(&digits.to_ascii_lowercase()),
         "{} is damaged: its SHA-256 begins with {}, its name says {digits}",
@@ -172,20 +175,10 @@ fn verify_name(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The SHA-256 of a file, in hexadecimal.
-///
-/// # Errors
-/// When it cannot be read.
-pub fn sha256(path: &Path) -> Result<String> {
-    let mut file = fs::File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let mut digest = Sha256::new();
-    std::io::copy(&mut file, &mut digest).with_context(|| format!("cannot read {}", path.display()))?;
-    Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
+#[cfg(feature = "pytorch")]
 fn from_pytorch(path: &Path) -> Result<BTreeMap<String, Stored>> {
     let mut found = BTreeMap::new();
-    for (name, tensor) in PytorchReader::new(path)?.into_tensors() {
+    for (name, tensor) in pytorch_reader::PytorchReader::new(path)?.into_tensors() {
         if name.ends_with(COUNTER) {
             continue;
         }
@@ -194,6 +187,11 @@ fn from_pytorch(path: &Path) -> Result<BTreeMap<String, Stored>> {
         found.insert(name, Stored { shape: tensor.shape().to_vec(), values });
     }
     Ok(found)
+}
+
+#[cfg(not(feature = "pytorch"))]
+fn from_pytorch(_: &Path) -> Result<BTreeMap<String, Stored>> {
+    bail!("this build lacks the cargo feature `pytorch`; safetensors need none")
 }
 
 fn from_safetensors(path: &Path) -> Result<BTreeMap<String, Stored>> {

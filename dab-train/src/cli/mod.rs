@@ -4,6 +4,8 @@
 //! on standard error that begins with `dab:` and says what to do. A reader that goes away (`dab score … |
 //! head`) is no error.
 
+mod data;
+mod dry;
 mod explain;
 mod export;
 mod figures;
@@ -43,6 +45,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Train(train::Args),
+    Data(data::Args),
     Pack(pack::Args),
     Score(score::Args),
     Inspect(inspect::Args),
@@ -59,6 +62,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     let result = match cli.command {
         Command::Train(args) => args.run(),
+        Command::Data(args) => data::run(&args),
         Command::Pack(args) => pack::run(&args),
         Command::Score(args) => score::run(&args),
         Command::Inspect(args) => inspect::run(&args),

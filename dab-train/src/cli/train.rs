@@ -11,6 +11,7 @@ use burn::tensor::Device;
 use serde_json::json;
 
 use super::{
+    dry,
     figures::figures,
     images,
     page::page,
@@ -62,6 +63,9 @@ pub struct Args {
     /// Goes on from the checkpoints of an interrupted run.
     #[arg(long)]
     resume: bool,
+    /// Prints shapes, parameters, memory and steps, and trains nothing.
+    #[arg(long)]
+    dry_run: bool,
 }
 
 /// Everything one seed gave.
@@ -92,6 +96,9 @@ impl Args {
     pub fn run(self) -> Result<()> {
         let experiment = changed(&self.experiment, &self.changes)?;
         ensure!(self.seeds > 0, "--seeds starts at 1");
+        if self.dry_run {
+            return super::print(&dry::plan(&experiment)?);
+        }
         let device = self.device.open()?;
         let out = self.out.clone().unwrap_or_else(|| Path::new("runs").join(&experiment.name));
         fs::create_dir_all(&out).with_context(|| format!("cannot make {}", out.display()))?;
@@ -99,7 +106,7 @@ impl Args {
         let mut all = Vec::new();
         for seed in first..first + self.seeds {
             let folder = if self.seeds == 1 { out.clone() } else { out.join(format!("seed-{seed}")) };
-            let seeded = self.one(&Experiment { seed, ..experiment.clone() }, &folder, &device)?;
+            let seeded = self.one(&Experiment { seed, ..experiment.clone() }, &out, &folder, &device)?;
             write(&experiment, &seeded, &folder)?;
             self.say(&format!("seed {seed}: {}", headline(&seeded.evaluation)));
             all.push(seeded);
@@ -138,7 +145,7 @@ impl Args {
         };
     }
 
-    fn one(&self, experiment: &Experiment, folder: &Path, device: &Device) -> Result<Seeded> {
+    fn one(&self, experiment: &Experiment, out: &Path, folder: &Path, device: &Device) -> Result<Seeded> {
         let seed = experiment.seed;
         let setting = Setting {
             seed,
@@ -152,7 +159,9 @@ impl Args {
             _ => Progress::bar(seed),
         };
         let (task, run) = if let data::DataConfig::Images(config) = &experiment.data {
-            images::train(experiment, config, &setting, &mut progress)?
+            // Beside the results, so that all seeds and experiments share it.
+            let cache = out.parent().unwrap_or(out).join("features");
+            images::train(experiment, config, &setting, &cache, &mut progress)?
         } else {
             let task = data::load(&experiment.data, seed, &data::shared_root())?;
             for warning in task.warnings() {

@@ -1,11 +1,11 @@
-//! Training examples: a table on the device, or images that are read while the network learns.
+//! Training examples: a table on the device, or rows (images, features on disk) that are read while the network learns.
 //!
 //! ```text
 //! rows of a mini-batch → inputs [batch, inputs] and targets on the device
 //! ```
 //!
-//! Images are decoded and changed by all cores, a few mini-batches ahead of the device. An image that cannot be read
-//! does not stop the threads: the fault is kept, and the epoch that met it does not count.
+//! Rows are decoded and changed by all cores, a few mini-batches ahead of the device. One that cannot be read does not
+//! stop the threads: the fault is kept, and the epoch that met it does not count.
 
 use std::sync::{
     Arc, Mutex,
@@ -15,17 +15,14 @@ use std::sync::{
 use anyhow::{Error, Result};
 use burn::tensor::{Device, Tensor, TensorData};
 
-use crate::{
-    bottleneck::indices,
-    data::images::{ImageSet, Normalise},
-    network::Wanted,
-};
+use crate::{bottleneck::indices, network::Wanted, rdfc::rows::Rows};
 
 /// Mini-batches that wait for the device.
 const AHEAD: usize = 3;
 
 /// Where examples lie.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "a run has one or two of them")]
 pub enum Inputs {
     /// On the device, already standardised.
     Table {
@@ -34,22 +31,20 @@ pub enum Inputs {
         /// One target per example.
         wanted: Wanted,
     },
-    /// Images of classes, read when they are needed.
-    Images(ImageInputs),
+    /// Rows of classes, read when they are needed.
+    Streamed(Streamed),
 }
 
-/// Images of classes.
+/// Rows of classes.
 #[derive(Clone, Debug)]
-pub struct ImageInputs {
-    /// The images.
-    pub set: ImageSet,
-    /// Bytes → inputs.
-    pub normalise: Normalise,
+pub struct Streamed {
+    /// The rows.
+    pub rows: Arc<dyn Rows>,
     /// How many classes.
     pub classes: usize,
     /// Where batches go.
     pub device: Device,
-    /// Seed of the changes that training images undergo.
+    /// Seed of the changes that rows undergo.
     pub seed: u64,
     /// What went wrong in a reading thread.
     pub fault: Arc<Mutex<Option<Error>>>,
@@ -72,7 +67,7 @@ impl Examples {
     pub fn len(&self) -> usize {
         match &self.inputs {
             Inputs::Table { inputs, .. } => inputs.dims()[0],
-            Inputs::Images(images) => images.set.len(),
+            Inputs::Streamed(streamed) => streamed.rows.len(),
         }
     }
 
@@ -87,7 +82,7 @@ impl Examples {
     pub fn device(&self) -> Device {
         match &self.inputs {
             Inputs::Table { inputs, .. } => inputs.device(),
-            Inputs::Images(images) => images.device.clone(),
+            Inputs::Streamed(streamed) => streamed.device.clone(),
         }
     }
 
@@ -103,11 +98,11 @@ impl Examples {
                 };
                 (inputs.clone().select(0, rows), wanted)
             }
-            Inputs::Images(images) => self.upload(images, rows, images.read(rows, None)),
+            Inputs::Streamed(streamed) => self.upload(streamed, rows, streamed.read(rows, None)),
         }
     }
 
-    /// Mini-batches one after the other; images changed at random by the streams of `epoch` and read ahead.
+    /// Mini-batches one after the other; streamed rows changed at random by the streams of `epoch` and read ahead.
     pub fn stream<'a>(
         &'a self,
         batches: &'a [Vec<usize>],
@@ -115,9 +110,9 @@ impl Examples {
     ) -> Box<dyn Iterator<Item = (Tensor<2>, Wanted)> + 'a> {
         match &self.inputs {
             Inputs::Table { .. } => Box::new(batches.iter().map(|rows| self.select(rows))),
-            Inputs::Images(images) => {
-                let read = images.ahead(batches.to_vec(), format!("change {epoch}"));
-                Box::new(batches.iter().zip(read).map(|(rows, numbers)| self.upload(images, rows, numbers)))
+            Inputs::Streamed(streamed) => {
+                let read = streamed.ahead(batches.to_vec(), format!("change {epoch}"));
+                Box::new(batches.iter().zip(read).map(|(rows, numbers)| self.upload(streamed, rows, numbers)))
             }
         }
     }
@@ -127,43 +122,44 @@ impl Examples {
     /// # Errors
     /// The first fault.
     pub fn sound(&self) -> Result<()> {
-        let Inputs::Images(images) = &self.inputs else { return Ok(()) };
-        images.fault.lock().ok().and_then(|mut fault| fault.take()).map_or(Ok(()), Err)
+        let Inputs::Streamed(streamed) = &self.inputs else { return Ok(()) };
+        streamed.fault.lock().ok().and_then(|mut fault| fault.take()).map_or(Ok(()), Err)
     }
 
-    fn upload(&self, images: &ImageInputs, rows: &[usize], numbers: Vec<f32>) -> (Tensor<2>, Wanted) {
-        let shape = [rows.len(), images.set.cols()];
-        let x = Tensor::from_data(TensorData::new(numbers, shape), &images.device);
-        let mut one_hot = vec![0.0_f32; rows.len() * images.classes];
-        for (row, label) in rows.iter().zip(one_hot.chunks_exact_mut(images.classes.max(1))) {
+    fn upload(&self, streamed: &Streamed, rows: &[usize], numbers: Vec<f32>) -> (Tensor<2>, Wanted) {
+        let shape = [rows.len(), streamed.rows.cols()];
+        let x = Tensor::from_data(TensorData::new(numbers, shape), &streamed.device);
+        let mut one_hot = vec![0.0_f32; rows.len() * streamed.classes];
+        for (row, label) in rows.iter().zip(one_hot.chunks_exact_mut(streamed.classes.max(1))) {
             if let Some(labels) = &self.labels {
                 label[labels[*row] as usize] = 1.0;
             }
         }
-        let wanted = Tensor::from_data(TensorData::new(one_hot, [rows.len(), images.classes]), &images.device);
+        let wanted =
+            Tensor::from_data(TensorData::new(one_hot, [rows.len(), streamed.classes]), &streamed.device);
         (x, Wanted::Classes(wanted))
     }
 }
 
-impl ImageInputs {
-    /// Numbers of the images `rows`; zeros, and a fault, when one cannot be read.
+impl Streamed {
+    /// Numbers of `rows`; zeros, and a fault, when one cannot be read.
     fn read(&self, rows: &[usize], change: Option<&str>) -> Vec<f32> {
         let change = change.map(|name| (self.seed, name));
-        self.set.numbers(rows, &self.normalise, change).unwrap_or_else(|error| {
+        self.rows.numbers(rows, change).unwrap_or_else(|error| {
             if let Ok(mut fault) = self.fault.lock() {
                 fault.get_or_insert(error);
             }
-            vec![0.0; rows.len() * self.set.cols()]
+            vec![0.0; rows.len() * self.rows.cols()]
         })
     }
 
     /// Reads `batches` in a thread of its own, a few ahead of the receiver, and ends with it.
     fn ahead(&self, batches: Vec<Vec<usize>>, change: String) -> Receiver<Vec<f32>> {
         let (send, receive) = sync_channel(AHEAD);
-        let images = self.clone();
+        let streamed = self.clone();
         std::thread::spawn(move || {
             for rows in &batches {
-                if send.send(images.read(rows, Some(&change))).is_err() {
+                if send.send(streamed.read(rows, Some(&change))).is_err() {
                     return;
                 }
             }

@@ -41,7 +41,8 @@ pub(super) fn open(root: &Path, side: usize, mirrored: bool) -> Result<(Folder, 
     let list = |folder: &Path| -> Result<Vec<PathBuf>> {
         let here = || format!("cannot read the folder {}", folder.display());
         let entries = fs::read_dir(folder).with_context(here)?;
-        let mut paths: Vec<_> = entries.map(|entry| Ok(entry?.path())).collect::<Result<_>>().with_context(here)?;
+        let mut paths: Vec<_> =
+            entries.map(|entry| Ok(entry?.path())).collect::<Result<_>>().with_context(here)?;
         paths.sort();
         Ok(paths)
     };

@@ -8,9 +8,13 @@
 //! the network, before learning (frozen) or after it (fine-tuned).
 
 mod cifar;
+#[cfg(feature = "pictures")]
 mod folder;
 mod pickle;
 pub mod pixels;
+pub mod sets;
+#[cfg(feature = "pictures")]
+pub mod sheets;
 mod sources;
 mod svhn;
 
@@ -99,7 +103,9 @@ pub struct ImageTask {
 }
 
 impl Labelled {
-    fn select(&self, indices: &[usize]) -> Self {
+    /// The images at `indices`.
+    #[must_use]
+    pub fn select(&self, indices: &[usize]) -> Self {
         let labels = indices.iter().map(|&index| self.labels[index]).collect();
         Self { set: self.set.select(indices), labels }
     }
@@ -115,8 +121,13 @@ impl Config {
         let labelled = |source: &str| -> Result<Labelled> {
             let (images, labels) = sources::read(source, shared, self)?;
             let labels = labels.with_context(|| format!("{source} gives no labels"))?;
-            ensure!(labels.len() == images.len(), "{source}: {} images, {} labels", images.len(), labels.len());
-            Ok(Labelled { set: ImageSet::all(images), labels })
+            ensure!(
+                labels.len() == images.len(),
+                "{source}: {} images, {} labels",
+                images.len(),
+                labels.len()
+            );
+            Ok(Labelled { set: ImageSet::all(source, images), labels })
         };
         let (train, test) = (labelled(&self.train)?, labelled(&self.test)?);
         let cut = |whole: &Labelled| {
@@ -136,7 +147,7 @@ impl Config {
         };
         let mut ood = Vec::new();
         for (name, source) in &self.ood {
-            ood.push((name.clone(), ImageSet::all(sources::read(source, shared, self)?.0)));
+            ood.push((name.clone(), ImageSet::all(source, sources::read(source, shared, self)?.0)));
         }
         let side = train.set.images.side();
         for (name, set) in [("test", &test.set)].into_iter().chain(ood.iter().map(|(n, s)| (n.as_str(), s))) {
@@ -153,21 +164,13 @@ impl ImageTask {
     ///
     /// # Errors
     /// When an image cannot be read, or the task is one that no model can learn from.
-    pub fn featured(
-        &self,
-        name: &str,
-        mut features: impl FnMut(&str, &ImageSet) -> Result<Table>,
-    ) -> Result<Task> {
-        let mut split = |name: &str, part: &Labelled| -> Result<Split> {
+    pub fn featured(&self, name: &str, features: impl Fn(&ImageSet) -> Result<Table>) -> Result<Task> {
+        let split = |part: &Labelled| -> Result<Split> {
             let targets = Targets::Classes { labels: part.labels.clone(), count: self.classes };
-            Ok(Split { inputs: features(name, &part.set)?, targets })
+            Ok(Split { inputs: features(&part.set)?, targets })
         };
-        let (train, held_out, test) = (
-            split("train", &self.train)?,
-            split("held_out", &self.held_out)?,
-            split("test", &self.test)?,
-        );
-        let ood = self.ood.iter().map(|(name, set)| Ok((name.clone(), features(name, set)?)));
+        let (train, held_out, test) = (split(&self.train)?, split(&self.held_out)?, split(&self.test)?);
+        let ood = self.ood.iter().map(|(name, set)| Ok((name.clone(), features(set)?)));
         let task = Task { name: name.to_owned(), train, held_out, test, ood: ood.collect::<Result<_>>()? };
         task.check()?;
         Ok(task)

@@ -149,6 +149,8 @@ impl Images for Pixels {
 /// A selection of images.
 #[derive(Clone, Debug)]
 pub struct ImageSet {
+    /// Where they come from, as an experiment file says it.
+    pub source: String,
     /// All of them.
     pub images: Arc<dyn Images>,
     /// Those that count, in order.
@@ -156,18 +158,18 @@ pub struct ImageSet {
 }
 
 impl ImageSet {
-    /// All `images`.
+    /// All `images` of `source`.
     #[must_use]
-    pub fn all(images: Arc<dyn Images>) -> Self {
+    pub fn all(source: &str, images: Arc<dyn Images>) -> Self {
         let rows = (0..images.len()).collect();
-        Self { images, rows }
+        Self { source: source.to_owned(), images, rows }
     }
 
     /// The images at `indices` of this selection.
     #[must_use]
     pub fn select(&self, indices: &[usize]) -> Self {
         let rows = indices.iter().map(|&index| self.rows[index]).collect();
-        Self { images: self.images.clone(), rows }
+        Self { source: self.source.clone(), images: self.images.clone(), rows }
     }
 
     /// How many.
@@ -256,15 +258,16 @@ mod tests {
                     read[at] == pixel(&own, plane, row + down, column + right)
                 })
             };
-            let all = (-2..=2).flat_map(|down| (-2..=2).flat_map(move |right| [(down, right, false), (down, right, true)]));
-            seen.insert(all.filter(fits).next().expect("a shifted, perhaps mirrored image"));
+            let mut all = (-2..=2)
+                .flat_map(|down| (-2..=2).flat_map(move |right| [(down, right, false), (down, right, true)]));
+            seen.insert(all.find(fits).expect("a shifted, perhaps mirrored image"));
         }
         assert!(seen.len() > 45, "{} of 50 changes were seen", seen.len());
     }
 
     #[test]
     fn numbers_are_normalised_and_do_not_depend_on_threads() {
-        let set = ImageSet::all(Arc::new(pixels(Augment { pad: 1, flip: true })));
+        let set = ImageSet::all("pixels", Arc::new(pixels(Augment { pad: 1, flip: true })));
         let normalise = Normalise { mean: [0.5, 0.0, 0.0], std: [0.5, 1.0, 2.0] };
         let plain = set.numbers(&[0], &normalise, None).unwrap();
         assert!((plain[15] - (15.0 / 255.0 - 0.5) / 0.5).abs() < 1e-6);

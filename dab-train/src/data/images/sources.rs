@@ -4,8 +4,11 @@ use std::{path::Path, sync::Arc};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::{Config, Images, Pixels, cifar, folder, svhn};
-use crate::data::{files::{Npz, number_classes}, stored_path};
+use super::{Config, Images, Pixels, cifar, svhn};
+use crate::data::{
+    files::{Npz, number_classes},
+    stored_path,
+};
 
 /// Images, and their labels where there are any.
 pub(super) type Read = (Arc<dyn Images>, Option<Vec<u32>>);
@@ -21,12 +24,22 @@ pub(super) fn read(source: &str, shared: &Path, config: &Config) -> Result<Read>
         (Some("npz"), _) => npz(&path, part, config),
         (Some("mat"), None) => in_memory(svhn::read(&path)?, config),
         (_, Some(part)) if path.is_dir() => in_memory(cifar::read(&path, part)?, config),
-        (_, None) if path.is_dir() => {
-            let (folder, labels, _) = folder::open(&path, config.side, config.augment.flip)?;
-            Ok((Arc::new(folder), Some(labels)))
+        (_, None) if path.is_dir() => pictures(&path, config),
+        _ => {
+            bail!("{source}: expected an npz file, a CIFAR folder, an SVHN file or a folder of class folders")
         }
-        _ => bail!("{source}: expected an npz file, a CIFAR folder, an SVHN file or a folder of class folders"),
     }
+}
+
+#[cfg(feature = "pictures")]
+fn pictures(path: &Path, config: &Config) -> Result<Read> {
+    let (folder, labels, _) = super::folder::open(path, config.side, config.augment.flip)?;
+    Ok((Arc::new(folder), Some(labels)))
+}
+
+#[cfg(not(feature = "pictures"))]
+fn pictures(path: &Path, _: &Config) -> Result<Read> {
+    bail!("{}: this build lacks the cargo feature `pictures`, which reads JPEG and PNG", path.display())
 }
 
 fn in_memory((bytes, labels): (Vec<u8>, Vec<u32>), config: &Config) -> Result<Read> {
@@ -35,8 +48,10 @@ fn in_memory((bytes, labels): (Vec<u8>, Vec<u32>), config: &Config) -> Result<Re
 
 /// `images` or `images,labels` of an npz file.
 fn npz(path: &Path, part: Option<&str>, config: &Config) -> Result<Read> {
-    let part = part.with_context(|| format!("{0}: say which arrays, as in {0}:images,labels", path.display()))?;
-    let (images, labels) = part.split_once(',').map_or((part, None), |(images, labels)| (images, Some(labels)));
+    let part =
+        part.with_context(|| format!("{0}: say which arrays, as in {0}:images,labels", path.display()))?;
+    let (images, labels) =
+        part.split_once(',').map_or((part, None), |(images, labels)| (images, Some(labels)));
     let mut npz = Npz::open(path)?;
     let (shape, bytes) = npz.bytes(images)?;
     let side = match shape[..] {
