@@ -28,8 +28,10 @@ fn stored(test: &str) -> Option<PathBuf> {
     let there = folder.join("cifar10_train6k_test2k.npz").is_file();
     if !there {
         println!("SKIPPED {test}: no stored CIFAR-10 images");
+    } else if !cfg!(feature = "pytorch") {
+        println!("SKIPPED {test}: this build lacks the feature pytorch");
     }
-    there.then_some(folder)
+    (there && cfg!(feature = "pytorch")).then_some(folder)
 }
 
 fn cifar(depth: usize, path: &Path) -> (ResNet, Classifier) {

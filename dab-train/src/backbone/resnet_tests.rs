@@ -54,12 +54,15 @@ fn impossible_depths_are_refused() {
     }
 }
 
+/// Images in a batch of noise.
+const BATCH: usize = 16;
+
 /// A network with random kernels and one batch of noise.
 fn sample(architecture: Architecture, side: usize) -> (ResNet, Tensor<4>) {
     let mut random = Random::new(1, "network");
     let network = ResNet::new(architecture, Source::Random(&mut random), &Device::flex());
-    let values: Vec<f32> = (0..4 * 3 * side * side).map(|_| random.normal() as f32).collect();
-    let x = Tensor::from_data(TensorData::new(values, [4, CHANNELS, side, side]), &Device::flex());
+    let values: Vec<f32> = (0..BATCH * 3 * side * side).map(|_| random.normal() as f32).collect();
+    let x = Tensor::from_data(TensorData::new(values, [BATCH, CHANNELS, side, side]), &Device::flex());
     (network, x)
 }
 
@@ -68,21 +71,18 @@ fn every_network_gives_its_features_and_statistics_settle() {
     for (architecture, side) in [
         (Architecture::WideResnet { depth: 10, width: 2 }, 16),
         (Architecture::CifarResnet { depth: 8 }, 16),
-        (Architecture::Resnet50, 32),
+        (Architecture::Resnet50, 64),
     ] {
         let (mut network, x) = sample(architecture, side);
-        let mut last = Tensor::zeros([4, architecture.features()], &Device::flex());
         // With the batch's own statistics as the running ones, both ways of normalising agree.
-        for _ in 0..200 {
-            let mut taken = Vec::new();
-            last = network.forward(x.clone(), Some(&mut taken));
-            network.absorb(taken);
-        }
+        let mut taken = Vec::new();
+        let last = network.forward(x.clone(), Some(&mut taken));
+        (0..200).for_each(|_| network.absorb(taken.clone()));
         let settled = network.forward(x, None);
-        assert_eq!(settled.dims(), [4, architecture.features()]);
+        assert_eq!(settled.dims(), [BATCH, architecture.features()]);
         let difference = (settled - last.clone()).abs().max().into_scalar::<f32>();
         let size = last.abs().max().into_scalar::<f32>();
-        // The running variance is the unbiased one: at most 1/15 larger (16 pixels), once a layer.
+        // The running variance is the unbiased one: up to 1/63 larger than the batch's, in every layer.
         assert!(difference < 0.35 * size && size > 0.0, "{architecture:?}: {difference} of {size}");
     }
 }
