@@ -16,6 +16,7 @@ use crate::{
         images::{self, sets::Known},
     },
     network::Output,
+    optimiser::Rule,
     rdfc::Rdfc,
 };
 
@@ -92,18 +93,25 @@ pub fn plan(experiment: &Experiment) -> Result<String> {
         model.codebook.means.len()
     )?;
     let batch = if experiment.training.batch == 0 { size.examples } else { experiment.training.batch };
+    let parts = experiment.training.accumulate * experiment.training.replicas;
     // Values, gradients and momentum; Adam keeps a second moment.
-    let copies = if experiment.optimiser.rule == crate::optimiser::Rule::Sgd { 3 } else { 4 };
+    let copies = if experiment.optimiser.rule == Rule::Sgd { 3 } else { 4 };
     let gib = |numbers: u64| (numbers * NUMBER) as f64 / f64::from(1 << 30);
+    let part = batch.div_ceil(parts);
     writeln!(
         text,
-        "  memory        {:.2} GiB parameters, gradients, momentum + {:.2} GiB activations at batch {batch} (f32, estimate)",
+        "  memory        {:.2} GiB parameters, gradients, momentum + {:.2} GiB activations of {part} examples (f32, estimate)",
         gib(copies * parameters),
-        gib((kept + size.inputs as u64) * batch as u64)
+        gib((kept + inputs as u64) * part as u64)
     )?;
     let steps = size.examples.div_ceil(batch.max(1));
     let epochs = experiment.training.epochs;
-    writeln!(text, "  steps         {steps} an epoch × {epochs} epochs = {}", steps * epochs)?;
+    let cut = if parts > 1 { format!(", in {parts} parts each") } else { String::new() };
+    writeln!(
+        text,
+        "  steps         {steps} an epoch × {epochs} epochs = {}, batch {batch}{cut}",
+        steps * epochs
+    )?;
     if let Some(images) = frozen {
         let table = size.examples as u64 * images.network.features() as u64;
         writeln!(text, "  features      {:.2} GiB, computed once and kept on disk", gib(table))?;
