@@ -87,6 +87,25 @@ fn every_network_gives_its_features_and_statistics_settle() {
     }
 }
 
+/// bf16 has 8 bits: 2⁻⁸ of a product, through eight layers.
+const BF16: f32 = 8.0 / 256.0;
+
+#[test]
+fn convolutions_in_bf16_stay_close() {
+    if !Device::flex().supports_dtype(DType::BF16) {
+        println!("SKIPPED convolutions_in_bf16_stay_close: the CPU device has no bf16");
+        return;
+    }
+    let (mut network, x) = sample(Architecture::CifarResnet { depth: 8 }, 16);
+    let precise = network.forward(x.clone(), Some(&mut Vec::new()));
+    network.precision = DType::BF16;
+    let coarse = network.forward(x, Some(&mut Vec::new()));
+    assert_eq!(coarse.dtype(), DType::F32);
+    let difference = (precise.clone() - coarse).abs().max().into_scalar::<f32>();
+    let size = precise.abs().max().into_scalar::<f32>();
+    assert!(difference > 0.0 && difference < BF16 * size, "{difference} of {size}");
+}
+
 #[test]
 fn kernels_have_the_variance_of_he() {
     let (network, _) = sample(Architecture::CifarResnet { depth: 20 }, 8);
