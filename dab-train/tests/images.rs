@@ -9,12 +9,15 @@ use dab_train::{
         resnet::{Architecture, ResNet},
         weights::{Classifier, Weights, to_safetensors},
     },
+    config::Experiment,
     data::{
-        self, Table,
+        self, DataConfig, Table,
         files::Npz,
         images::{Augment, ImageSet, Normalise, Pixels},
     },
+    evaluate::{evaluate, score_task},
     finetune,
+    trainer::Setting,
 };
 
 /// Of features in half precision: half a unit in the last place, relative, and a little absolute for f32 sums in another
@@ -144,4 +147,34 @@ fn safetensors_give_the_same_network() {
         |network| finetune::features(network, &set, &Normalise::default(), &Device::flex()).unwrap();
     assert_eq!(features(&network), features(&again));
     std::fs::remove_file(&path).unwrap();
+}
+
+#[test]
+fn fine_tuning_learns_and_tells_svhn_apart() {
+    let Some(folder) = stored("fine_tuning_learns_and_tells_svhn_apart") else { return };
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/cifar10-resnet20-finetune.toml");
+    let mut experiment = Experiment::read(&file).unwrap();
+    (experiment.training.epochs, experiment.training.batch) = (2, 25);
+    let DataConfig::Images(config) = &experiment.data else { panic!("images") };
+    let mut task = config.load(0, &data::shared_root()).unwrap();
+    let first = |count: usize| (0..count).collect::<Vec<_>>();
+    task.train = task.train.select(&first(1000));
+    (task.held_out, task.test) = (task.held_out.select(&first(100)), task.test.select(&first(400)));
+    task.ood.retain(|(name, _)| name == "svhn");
+    task.ood[0].1 = task.ood[0].1.select(&first(300));
+    let weights = Weights::read(&folder.join("resnet20-12fca82f.th")).unwrap();
+    let setting = Setting { seed: 0, device: Device::flex(), checkpoint: None, resume: false };
+    let run = finetune::train(&experiment, &task, Some(&weights), &setting, &mut ()).unwrap();
+    let network = run.images.as_ref().unwrap();
+    let features = |set: &ImageSet| finetune::features(network, set, &task.normalise, &setting.device);
+    let featured = task.featured("small", features).unwrap();
+    let scores = score_task(&run.trained, &featured, &setting.device).unwrap();
+    let evaluation = evaluate(&run.trained, &featured, &scores).unwrap();
+    let accuracy = evaluation.classification.unwrap().accuracy;
+    let auroc = evaluation.report.ood[0].1.auroc;
+    let losses: Vec<f64> = run.history.iter().map(|epoch| epoch.nll).collect();
+    println!("losses {losses:?}, accuracy {accuracy}, AUROC SVHN {auroc}");
+    // A new head after 80 steps on 1000 images: near the checkpoint's 0.917. The AUROC of 400 and 300 scores has a standard
+    // error of 0.02; chance is 0.5.
+    assert!(losses[1] < 0.7 * losses[0] && accuracy > 0.85 && auroc > 0.7);
 }
