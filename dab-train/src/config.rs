@@ -430,6 +430,11 @@ impl Experiment {
                 index + 1
             );
         }
+        let on_images = matches!(self.data, DataConfig::Images(_));
+        ensure!(
+            on_images == self.backbone.images.is_some(),
+            "data.kind = \"images\" and [backbone.images] belong together"
+        );
         if let Some(images) = &self.backbone.images {
             if let Some(fault) = images.network.fault() {
                 bail!("backbone.images: {fault}");

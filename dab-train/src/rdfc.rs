@@ -60,6 +60,9 @@ pub struct Epoch {
     pub reseeded: usize,
     /// Learning rate of the last mini-batch.
     pub learning_rate: f64,
+    /// Examples that step 1 learnt from.
+    #[serde(default)]
+    pub examples: usize,
 }
 
 /// The model in training.
@@ -161,7 +164,7 @@ impl Rdfc {
             Tensor::<2>::from_data(TensorData::new::<f32, _>(values, shape), &self.device)
         };
         let mut sums = Tensor::<1>::zeros([3], &self.device);
-        let mut report = Epoch::default();
+        let mut report = Epoch { examples: examples.len(), ..Epoch::default() };
         let stream = batches.iter().zip(examples.stream(&batches, self.epoch));
         for (step, (rows, (mut x, wanted))) in stream.enumerate() {
             let [batch, inputs] = x.dims();

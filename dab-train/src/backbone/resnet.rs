@@ -58,6 +58,15 @@ impl Architecture {
         }
     }
 
+    /// Whether images of this height and width can be halved as often as the network does.
+    #[must_use]
+    pub fn takes(self, side: usize) -> bool {
+        match self {
+            Self::CifarResnet { .. } => side > 0 && side.is_multiple_of(4),
+            _ => side > 0,
+        }
+    }
+
     /// Why there is no such network, if there is none.
     #[must_use]
     pub fn fault(self) -> Option<String> {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use crate::{
     config::Experiment,
@@ -31,6 +31,8 @@ pub fn train(
     let (seed, device) = (setting.seed, &setting.device);
     let backbone = experiment.backbone.images.as_ref().context("images need [backbone.images]")?;
     let mut images = config.load(seed, &shared)?;
+    let side = images.train.set.images.side();
+    ensure!(backbone.network.takes(side), "{:?} takes no images of {side} × {side}", backbone.network);
     let weights = finetune::pretrained(backbone, &shared)?;
     let (network, mut run) = match (backbone.frozen, &weights) {
         (true, Some(weights)) => (finetune::frozen(backbone, weights, device)?, None),

@@ -20,11 +20,12 @@ mod svhn;
 
 use std::{collections::BTreeMap, path::Path};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
 pub use pixels::{Augment, ImageSet, Images, Normalise, Pixels};
 
+use self::sources::Read;
 use super::{Split, Table, Targets, Task, cifar10::HeldOutFrom, split};
 use crate::random::Random;
 
@@ -118,18 +119,26 @@ impl Config {
     /// Missing or damaged files, images without labels, sizes that differ.
     pub fn load(&self, seed: u64, shared: &Path) -> Result<ImageTask> {
         ensure!((0.0..1.0).contains(&self.held_out), "held_out = {}: a share below 1", self.held_out);
-        let labelled = |source: &str| -> Result<Labelled> {
-            let (images, labels) = sources::read(source, shared, self)?;
+        let labelled = |source: &str| -> Result<(Labelled, Vec<String>)> {
+            let Read { images, labels, names } = sources::read(source, shared, self)?;
             let labels = labels.with_context(|| format!("{source} gives no labels"))?;
-            ensure!(
-                labels.len() == images.len(),
-                "{source}: {} images, {} labels",
-                images.len(),
-                labels.len()
-            );
-            Ok(Labelled { set: ImageSet::all(source, images), labels })
+            let (found, given) = (images.len(), labels.len());
+            ensure!(found == given, "{source}: {found} images, {given} labels");
+            Ok((Labelled { set: ImageSet::all(source, images), labels }, names))
         };
-        let (train, test) = (labelled(&self.train)?, labelled(&self.test)?);
+        let ((train, names), (test, others)) = (labelled(&self.train)?, labelled(&self.test)?);
+        let differs = names.iter().zip(&others).find(|(own, other)| own != other);
+        ensure!(
+            differs.is_none() && names.len() == others.len(),
+            "{} and {} have different classes{}",
+            self.train,
+            self.test,
+            differs.map_or(String::new(), |(own, other)| format!(": {own} and {other}"))
+        );
+        let classes = 1 + train.labels.iter().max().map_or(0, |&label| label as usize);
+        if let Some(label) = test.labels.iter().find(|&&label| label as usize >= classes) {
+            bail!("{} has class {label}, {} has classes 0 to {}", self.test, self.train, classes - 1);
+        }
         let cut = |whole: &Labelled| {
             let mut random = Random::new(seed, "images/held-out");
             let (kept, aside) = split::by_class(&whole.labels, self.held_out, &mut random);
@@ -147,14 +156,14 @@ impl Config {
         };
         let mut ood = Vec::new();
         for (name, source) in &self.ood {
-            ood.push((name.clone(), ImageSet::all(source, sources::read(source, shared, self)?.0)));
+            let images = sources::read(source, shared, self)?.images;
+            ood.push((name.clone(), ImageSet::all(source, images)));
         }
         let side = train.set.images.side();
         for (name, set) in [("test", &test.set)].into_iter().chain(ood.iter().map(|(n, s)| (n.as_str(), s))) {
             let other = set.images.side();
             ensure!(other == side, "{name} has images of {other} × {other}, train of {side} × {side}");
         }
-        let classes = 1 + train.labels.iter().max().map_or(0, |&label| label as usize);
         Ok(ImageTask { classes, train, held_out, test, ood, normalise: self.normalise })
     }
 }

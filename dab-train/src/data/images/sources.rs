@@ -10,8 +10,14 @@ use crate::data::{
     stored_path,
 };
 
-/// Images, and their labels where there are any.
-pub(super) type Read = (Arc<dyn Images>, Option<Vec<u32>>);
+/// What a source holds.
+pub(super) struct Read {
+    pub images: Arc<dyn Images>,
+    /// One per image, where there are any.
+    pub labels: Option<Vec<u32>>,
+    /// The classes' names, where labels are their places in this list.
+    pub names: Vec<String>,
+}
 
 /// Reads `source`, below `shared/data` unless it is absolute.
 pub(super) fn read(source: &str, shared: &Path, config: &Config) -> Result<Read> {
@@ -33,8 +39,8 @@ pub(super) fn read(source: &str, shared: &Path, config: &Config) -> Result<Read>
 
 #[cfg(feature = "pictures")]
 fn pictures(path: &Path, config: &Config) -> Result<Read> {
-    let (folder, labels, _) = super::folder::open(path, config.side, config.augment.flip)?;
-    Ok((Arc::new(folder), Some(labels)))
+    let (folder, labels, names) = super::folder::open(path, config.side, config.augment.flip)?;
+    Ok(Read { images: Arc::new(folder), labels: Some(labels), names })
 }
 
 #[cfg(not(feature = "pictures"))]
@@ -43,7 +49,8 @@ fn pictures(path: &Path, _: &Config) -> Result<Read> {
 }
 
 fn in_memory((bytes, labels): (Vec<u8>, Vec<u32>), config: &Config) -> Result<Read> {
-    Ok((Arc::new(Pixels::planar(cifar::SIDE, bytes, config.augment)), Some(labels)))
+    let images = Arc::new(Pixels::planar(cifar::SIDE, bytes, config.augment));
+    Ok(Read { images, labels: Some(labels), names: Vec::new() })
 }
 
 /// `images` or `images,labels` of an npz file.
@@ -63,5 +70,6 @@ fn npz(path: &Path, part: Option<&str>, config: &Config) -> Result<Read> {
         Ok(numbered.swap_remove(0))
     });
     ensure!(side > 0, "{}:{images} holds no pixels", path.display());
-    Ok((Arc::new(Pixels::interleaved(side, &bytes, config.augment)), labels.transpose()?))
+    let images = Arc::new(Pixels::interleaved(side, &bytes, config.augment));
+    Ok(Read { images, labels: labels.transpose()?, names: Vec::new() })
 }
