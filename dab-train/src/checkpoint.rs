@@ -1,8 +1,8 @@
 //! A run between two epochs, as one safetensors file.
 //!
 //! Parameters, both optimisers' memories, codebook and (under early stopping) the best model so far are `f32`
-//! tensors; counters and the history are metadata. Random streams need nothing: they are named by epoch. The file
-//! replaces its predecessor in one rename, so a kill at any moment leaves a whole one.
+//! tensors; counters, the history and a digest are metadata. Random streams need nothing: they are named by epoch. The
+//! file replaces its predecessor in one rename, so a kill or a full disk at any moment leaves a whole one.
 
 use std::{collections::HashMap, fs, path::Path};
 
@@ -10,10 +10,12 @@ use anyhow::{Context, Result, anyhow, ensure};
 use burn::tensor::{Device, Tensor, TensorData};
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use crate::{
     bottleneck::codebook::Codebook,
     config::Experiment,
+    io::whole::WholeFile,
     network::Network,
     optimiser::{Memory, Optimiser},
     rdfc::{Epoch, Rdfc},
@@ -57,6 +59,8 @@ struct State {
     times: [u64; 2],
     best: Option<(u64, usize)>,
     history: Vec<Epoch>,
+    /// SHA-256 of all tensors' bytes, in the order of their names.
+    digest: String,
 }
 
 /// Named tensors on their way to a file.
@@ -72,10 +76,20 @@ impl Named {
         self.numbers(name, tensor.dims().to_vec(), tensor.to_data().iter::<f32>());
     }
 
+    fn digest(&self) -> String {
+        let mut parts: Vec<_> =
+            self.0.iter().map(|(name, _, bytes)| (name.as_str(), bytes.as_slice())).collect();
+        parts.sort_unstable();
+        digest(parts.into_iter())
+    }
+
     fn network(&mut self, name: &str, network: &Network) {
         let mut network = network.clone();
         for (index, parameter) in network.parameters_mut().into_iter().enumerate() {
             self.tensor(format!("{name}.{index}"), parameter);
+        }
+        for (index, buffer) in network.buffers_mut().into_iter().enumerate() {
+            self.tensor(format!("{name}.buffer.{index}"), buffer);
         }
     }
 
@@ -121,6 +135,7 @@ pub fn write(path: &Path, experiment: &Experiment, setting: &Setting, progress: 
         times: [model.network_optimiser.time, model.means_optimiser.time],
         best: progress.best.as_ref().map(|best| (best.loss.to_bits(), best.epoch)),
         history: progress.history.clone(),
+        digest: named.digest(),
     };
     let metadata = HashMap::from([(STATE.to_owned(), serde_json::to_string(&state)?)]);
     let views = named
@@ -133,9 +148,18 @@ pub fn write(path: &Path, experiment: &Experiment, setting: &Setting, progress: 
     parent
         .map_or(Ok(()), fs::create_dir_all)
         .with_context(|| format!("cannot make the folder of {}", path.display()))?;
-    let partial = path.with_extension("partial");
-    fs::write(&partial, bytes).with_context(|| format!("cannot write {}", partial.display()))?;
-    fs::rename(&partial, path).with_context(|| format!("cannot replace {}", path.display()))
+    WholeFile::write(path, &bytes)
+        .with_context(|| format!("cannot write {}; the last checkpoint is as it was", path.display()))
+}
+
+/// SHA-256 of names and bytes.
+fn digest<'a>(parts: impl Iterator<Item = (&'a str, &'a [u8])>) -> String {
+    let mut digest = Sha256::new();
+    for (name, bytes) in parts {
+        digest.update(name);
+        digest.update(bytes);
+    }
+    crate::io::digest::hex(digest)
 }
 
 /// A checkpoint's tensors, by name.
@@ -162,6 +186,9 @@ impl Stored<'_> {
         for (index, parameter) in network.parameters_mut().into_iter().enumerate() {
             let tensor = self.tensor(&format!("{name}.{index}"), parameter.dims())?;
             *parameter = tensor.autodiff().require_grad();
+        }
+        for (index, buffer) in network.buffers_mut().into_iter().enumerate() {
+            *buffer = self.tensor(&format!("{name}.buffer.{index}"), buffer.dims())?;
         }
         Ok(())
     }
@@ -208,6 +235,9 @@ fn resume(bytes: &[u8], experiment: &Experiment, setting: &Setting, progress: &m
     ensure!(state.seed == setting.seed, "it belongs to seed {}, not {}", state.seed, setting.seed);
     ensure!(state.experiment == experiment.resolved()?, "it belongs to another version of the experiment");
     let stored = Stored { file: SafeTensors::deserialize(bytes)?, device: &setting.device };
+    let mut views: Vec<_> = stored.file.iter().map(|(name, view)| (name, view.data())).collect();
+    views.sort_unstable();
+    ensure!(digest(views.into_iter()) == state.digest, "it is damaged: its tensors have another SHA-256");
     let model = &mut progress.model;
     stored.network("network", &mut model.network)?;
     stored.codebook("codebook", &mut model.codebook)?;

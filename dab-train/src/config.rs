@@ -3,9 +3,9 @@
 //! TOML → `Experiment` → everything else. A misspelt name is an error, a missing one has the default stated
 //! here, and the resolved experiment is written beside its results.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use dab_core::artifact::schema::{MAX_CODES, MAX_DIM_DIAGONAL, MAX_DIM_FULL, MAX_LAYERS, MAX_WIDTH};
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +13,7 @@ use crate::{
     backbone::{
         Activation,
         mlp::{Initialiser, LayerConfig},
+        resnet::Architecture,
     },
     bottleneck::{codebook::Shrinkage, encoder::Covariance},
     data::DataConfig,
@@ -56,6 +57,23 @@ pub struct Backbone {
     pub initialiser: Initialiser,
     /// In order.
     pub layers: Vec<LayerConfig>,
+    /// Images only: what comes before the layers. The artifact begins at its features.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub images: Option<ImageBackbone>,
+}
+
+/// A network on images, up to its pooled features.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ImageBackbone {
+    /// Which.
+    pub network: Architecture,
+    /// Its numbers: a PyTorch (.pth, .pt, .th) or safetensors file, absolute or below `data/`. Random without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<PathBuf>,
+    /// Whether it stays as it is: its features are then computed once.
+    #[serde(default)]
+    pub frozen: bool,
 }
 
 /// What happens to inputs before the first layer.
@@ -233,6 +251,9 @@ pub struct OptimiserConfig {
     /// λ₂ of E8.
     #[serde(default)]
     pub weight_decay: f64,
+    /// Whether λ₂ also covers biases and the scales and shifts of norms, as in the published image models.
+    #[serde(default)]
+    pub decay_all: bool,
     /// The largest joint norm of all gradients.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clip: Option<f64>,
@@ -301,9 +322,44 @@ pub struct Training {
     /// Stops early, when present.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub early_stopping: Option<EarlyStopping>,
+    /// Parts of a mini-batch that one device computes one after the other: less memory, the same gradient.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub accumulate: usize,
+    /// Devices that share a mini-batch: this many GPUs from the chosen one on, or as many threads on a CPU.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub replicas: usize,
+    /// In which an image network's convolutions multiply; everything else stays f32.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub precision: Precision,
     /// Epochs between checkpoints; 0 for one at the end only.
     #[serde(default)]
     pub checkpoint_every: usize,
+}
+
+fn one() -> usize {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_one(number: &usize) -> bool {
+    *number == 1
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// How precisely convolutions multiply.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    /// 24 bits, range 1e±38.
+    #[default]
+    F32,
+    /// 8 bits, the same range: no scaling of the loss is needed.
+    Bf16,
+    /// 11 bits, range 6e-8 … 6e4.
+    F16,
 }
 
 /// Training ends when the loss on a part of the training examples, set aside, no longer falls.
@@ -371,6 +427,10 @@ impl Experiment {
         ensure!(codebook.ridge >= 0.0, "codebook.ridge must not be negative");
         ensure!(codebook.pseudo_count >= 0.0, "codebook.pseudo_count must not be negative");
         ensure!(self.optimiser.learning_rate > 0.0, "optimiser.learning_rate must be positive");
+        ensure!(
+            self.training.accumulate > 0 && self.training.replicas > 0,
+            "training.accumulate and training.replicas start at 1"
+        );
         ensure!(self.training.epochs > codebook.warmup, "training.epochs must exceed codebook.warmup");
         for (index, layer) in self.backbone.layers.iter().enumerate() {
             ensure!(
@@ -384,6 +444,20 @@ impl Experiment {
                 earlier <= index && (earlier == 0 || self.backbone.layers[earlier - 1].units == layer.units),
                 "backbone layer {} cannot add the output of layer {earlier}",
                 index + 1
+            );
+        }
+        let on_images = matches!(self.data, DataConfig::Images(_));
+        ensure!(
+            on_images == self.backbone.images.is_some(),
+            "data.kind = \"images\" and [backbone.images] belong together"
+        );
+        if let Some(images) = &self.backbone.images {
+            if let Some(fault) = images.network.fault() {
+                bail!("backbone.images: {fault}");
+            }
+            ensure!(
+                !images.frozen || images.weights.is_some(),
+                "a frozen backbone needs backbone.images.weights"
             );
         }
         if let Some(stopping) = self.training.early_stopping {

@@ -17,7 +17,7 @@ use crate::{
     bottleneck::encoder::Covariance,
     config::{
         Backbone, Bottleneck, Calibrated, CodebookConfig, Experiment, Objective, OptimiserConfig,
-        OutputVariance, Schedule, Shape, Standardise, Start, Training,
+        OutputVariance, Precision, Schedule, Shape, Standardise, Start, Training,
     },
     data::{DataConfig, Split, Targets},
     optimiser::Rule,
@@ -84,13 +84,29 @@ fn layer(units: usize) -> LayerConfig {
 fn training(rows: usize, steps: usize, input_noise: f64) -> Training {
     let batch = near(rows / BATCHES, BATCH);
     let epochs = steps.div_ceil(rows.div_ceil(batch).max(1)).max(EPOCHS);
-    Training { epochs, batch, input_noise, early_stopping: None, checkpoint_every: 0 }
+    Training {
+        epochs,
+        batch,
+        input_noise,
+        early_stopping: None,
+        accumulate: 1,
+        replicas: 1,
+        precision: Precision::F32,
+        checkpoint_every: 0,
+    }
 }
 
 /// Adam, falling to zero along half a cosine after one epoch of rise.
 fn adam(learning_rate: f64) -> OptimiserConfig {
     let schedule = Schedule { warmup: 1.0, shape: Shape::Cosine, ..Schedule::default() };
-    OptimiserConfig { rule: Rule::Adam, learning_rate, weight_decay: 0.0, clip: None, schedule }
+    OptimiserConfig {
+        rule: Rule::Adam,
+        learning_rate,
+        weight_decay: 0.0,
+        decay_all: false,
+        clip: None,
+        schedule,
+    }
 }
 
 fn classification(
@@ -109,6 +125,7 @@ fn classification(
         seed,
         data,
         backbone: Backbone {
+            images: None,
             standardise: Standardise::Shared,
             initialiser: Initialiser::GlorotUniform,
             layers: vec![layer(units), layer(units)],
@@ -141,6 +158,7 @@ fn regression(name: &str, seed: u64, data: DataConfig, train: &Split) -> Experim
         seed,
         data,
         backbone: Backbone {
+            images: None,
             standardise: Standardise::Columns,
             initialiser: Initialiser::GlorotUniform,
             layers: vec![layer(REGRESSION_UNITS)],

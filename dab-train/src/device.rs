@@ -82,6 +82,21 @@ fn missing(choice: DeviceChoice, why: &str) -> Result<Device> {
     bail!("device `{choice}` is not there ({why}); available here: {}", available())
 }
 
+/// `count` devices from `first` on: GPUs that follow it, or one CPU several times.
+///
+/// # Errors
+/// When there are fewer GPUs.
+pub fn replicas(first: &Device, count: usize) -> Result<Vec<Device>> {
+    let gpus: Vec<Device> = (0..cuda_count()).map(cuda).collect();
+    match gpus.iter().position(|gpu| gpu == first) {
+        Some(at) if at + count <= gpus.len() => Ok(gpus[at..at + count].to_vec()),
+        Some(at) => {
+            bail!("training.replicas = {count}, but there are {} GPUs from this one on", gpus.len() - at)
+        }
+        None => Ok(vec![first.clone(); count]),
+    }
+}
+
 /// The names that [`DeviceChoice::open`] accepts on this machine.
 #[must_use]
 pub fn available() -> String {

@@ -23,6 +23,7 @@ pub mod device;
 pub mod dispatch;
 pub mod evaluate;
 pub mod export;
+pub mod finetune;
 pub mod io;
 pub mod metrics;
 pub mod network;

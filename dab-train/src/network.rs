@@ -9,7 +9,9 @@ use burn::tensor::{Device, Tensor, activation::log_softmax};
 use crate::{
     backbone::{
         Activation, activate,
+        conv::{Source, Statistics},
         mlp::{Dense, Mlp},
+        resnet::{CHANNELS, ResNet},
     },
     bottleneck::encoder::{Covariance, Encoding},
     config::{Experiment, OutputVariance},
@@ -42,6 +44,8 @@ impl Output {
 /// Backbone, head and decoder.
 #[derive(Clone, Debug)]
 pub struct Network {
+    /// Pixels → the backbone's inputs, when it learns from images.
+    pub images: Option<ResNet>,
     /// Inputs → features.
     pub backbone: Mlp,
     /// Applied to the features.
@@ -85,6 +89,9 @@ impl Network {
         let how = experiment.backbone.initialiser;
         let bottleneck = &experiment.bottleneck;
         let mut random = Random::new(seed, "weights");
+        let learnt = experiment.backbone.images.as_ref().filter(|images| !images.frozen);
+        let images = learnt.map(|images| ResNet::new(images.network, Source::Random(&mut random), device));
+        let inputs = learnt.map_or(inputs, |images| images.network.features());
         let backbone = Mlp::random(inputs, &experiment.backbone.layers, how, &mut random, device);
         let features = experiment.backbone.layers.last().map_or(inputs, |layer| layer.units);
         let head_outputs = bottleneck.covariance.outputs(bottleneck.dim);
@@ -99,6 +106,7 @@ impl Network {
             _ => None,
         };
         let mut network = Self {
+            images,
             backbone,
             activation: bottleneck.activation,
             head,
@@ -113,14 +121,23 @@ impl Network {
         network
     }
 
-    /// Every parameter, in a fixed order: layers, head, decoder, log-variance.
+    /// Every parameter, in a fixed order: image network, layers, head, decoder, log-variance.
     pub fn parameters_mut(&mut self) -> Vec<&mut Tensor<2>> {
         let layers = self.backbone.layers.iter_mut().map(|layer| &mut layer.dense);
-        layers
-            .chain([&mut self.head, &mut self.decoder])
-            .flat_map(Dense::parameters_mut)
-            .chain(&mut self.log_variance)
-            .collect()
+        let dense = layers.chain([&mut self.head, &mut self.decoder]).flat_map(Dense::parameters_mut);
+        let images = self.images.iter_mut().flat_map(ResNet::parameters_mut);
+        images.chain(dense).chain(&mut self.log_variance).collect()
+    }
+
+    /// What a checkpoint keeps beside the parameters: the image network's running statistics.
+    pub fn buffers_mut(&mut self) -> Vec<&mut Tensor<2>> {
+        self.images.iter_mut().flat_map(ResNet::buffers_mut).collect()
+    }
+
+    /// How many numbers gradients move in the network; the code means come on top.
+    #[must_use]
+    pub fn parameter_count(&mut self) -> usize {
+        self.parameters_mut().iter().map(|parameter| parameter.dims().iter().product::<usize>()).sum()
     }
 
     /// Replaces every parameter.
@@ -138,12 +155,38 @@ impl Network {
         network
     }
 
+    /// The same network on `device`.
+    #[must_use]
+    pub fn on(&self, device: &Device) -> Self {
+        let mut network = self.clone();
+        network.map(|parameter| parameter.to_device(device));
+        network.buffers_mut().into_iter().for_each(|buffer| *buffer = buffer.clone().to_device(device));
+        network
+    }
+
     /// `[batch, inputs]` → encoder Gaussians.
     #[must_use]
     pub fn encode(&self, x: Tensor<2>) -> Encoding {
+        self.encode_taking(x, None)
+    }
+
+    /// [`Network::encode`] of a network that learns: with `taken`, norms use the batch's statistics and add them to it.
+    #[must_use]
+    pub fn encode_taking(&self, x: Tensor<2>, taken: Option<&mut Vec<Statistics>>) -> Encoding {
+        let x = match &self.images {
+            Some(images) => images.forward(as_images(x), taken),
+            None => x,
+        };
         let features = self.backbone.forward(x); // [batch, F]
         let outputs = self.head.forward(activate(self.activation, features)); // [batch, d + …]
         Encoding::new(outputs, self.dim, self.covariance)
+    }
+
+    /// Moves the image network's running statistics towards those that [`Network::encode_taking`] took.
+    pub fn absorb(&mut self, taken: Vec<Statistics>) {
+        if let Some(images) = &mut self.images {
+            images.absorb(taken);
+        }
     }
 
     /// Negative log-likelihood of each example `[batch, 1]` from decoder outputs `[batch, width]`.
@@ -159,6 +202,14 @@ impl Network {
         let own = (logits.clone() * one_hot).sum_dim(1);
         own.greater_equal(logits.max_dim(1)).float()
     }
+}
+
+/// Rows of square images, colour by colour: `[batch, 3 · side²]` → `[batch, 3, side, side]`.
+#[must_use]
+pub fn as_images(x: Tensor<2>) -> Tensor<4> {
+    let [batch, pixels] = x.dims();
+    let side = (pixels / CHANNELS).isqrt();
+    x.reshape([batch, CHANNELS, side, side])
 }
 
 /// Negative log-likelihood of each example `[batch, 1]` from outputs `[batch, output.width()]`.

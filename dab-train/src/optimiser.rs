@@ -11,6 +11,8 @@
 use burn::tensor::{Gradients, Tensor};
 use serde::{Deserialize, Serialize};
 
+use crate::config::OptimiserConfig;
+
 /// Which rule, with its constants.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -45,6 +47,8 @@ pub struct Optimiser {
     rule: Rule,
     /// λ₂ of E8.
     decay: f64,
+    /// Whether it covers biases and norms too, `[1, n]` matrices here.
+    decay_all: bool,
     /// The largest norm that all gradients together may have.
     clip: Option<f64>,
     /// Steps taken.
@@ -57,21 +61,32 @@ impl Optimiser {
     /// An optimiser without memory. `decay` is λ₂ in λ₂‖W‖²; it applies to weights, not to biases.
     #[must_use]
     pub fn new(rule: Rule, decay: f64, clip: Option<f64>) -> Self {
-        Self { rule, decay, clip, time: 0, memory: Vec::new() }
+        Self { rule, decay, decay_all: false, clip, time: 0, memory: Vec::new() }
+    }
+
+    /// The optimiser of an experiment's network.
+    #[must_use]
+    pub fn of(config: &OptimiserConfig) -> Self {
+        Self { decay_all: config.decay_all, ..Self::new(config.rule, config.weight_decay, config.clip) }
     }
 
     /// Moves `parameters` against their gradients by learning rate `rate`. Parameters stay leaves of new graphs.
     pub fn step(&mut self, parameters: Vec<&mut Tensor<2>>, gradients: &mut Gradients, rate: f64) {
+        let steps = parameters.iter().map(|parameter| parameter.grad_remove(gradients)).collect();
+        self.step_by(parameters, steps, rate);
+    }
+
+    /// [`Optimiser::step`] with each parameter's gradient given apart.
+    pub fn step_by(&mut self, parameters: Vec<&mut Tensor<2>>, mut steps: Vec<Option<Tensor<2>>>, rate: f64) {
         self.time += 1;
         self.memory.resize_with(parameters.len(), Memory::default);
-        let mut steps: Vec<_> = parameters.iter().map(|parameter| parameter.grad_remove(gradients)).collect();
         if let Some(limit) = self.clip {
             clip(&mut steps, limit);
         }
         for ((parameter, gradient), memory) in parameters.into_iter().zip(steps).zip(&mut self.memory) {
             let Some(mut gradient) = gradient else { continue };
             let mut value = parameter.clone().without_autodiff();
-            if self.decay > 0.0 && value.dims()[0] > 1 {
+            if self.decay > 0.0 && (self.decay_all || value.dims()[0] > 1) {
                 match self.rule {
                     Rule::AdamW => value = value.mul_scalar(1.0 - 2.0 * self.decay * rate),
                     Rule::Sgd | Rule::Adam => {

@@ -58,7 +58,7 @@ pub fn train(experiment: &Experiment, split: &Split, setting: &Setting) -> Resul
     let mut plain = Plain { backbone, decoder, log_variance, output, input_scale, target_scale };
     plain.parameters_mut().into_iter().for_each(|parameter| *parameter = parameter.clone().require_grad());
     let config = &experiment.optimiser;
-    let mut optimiser = Optimiser::new(config.rule, config.weight_decay, config.clip);
+    let mut optimiser = Optimiser::of(config);
     let (count, epochs) = (examples.len(), experiment.training.epochs);
     let size = if experiment.training.batch == 0 { count } else { experiment.training.batch };
     for epoch in 0..epochs {

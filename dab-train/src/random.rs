@@ -16,6 +16,9 @@ const FNV_PRIME: u64 = 0x0100_0000_01B3;
 /// One unit in the last place of a 53-bit fraction.
 const FRACTION: f64 = 1.0 / (1u64 << 53) as f64;
 
+/// Standard deviation of a standard normal that is cut at ±2.
+const CUT_STD: f64 = 0.879_625_661_034_239_8;
+
 /// A small generator. Not for secrets.
 #[derive(Debug, Clone)]
 pub struct Random {
@@ -56,6 +59,16 @@ impl Random {
     pub fn normal(&mut self) -> f64 {
         let radius = libm::sqrt(-2.0 * libm::log(1.0 - self.uniform()));
         radius * libm::cos(core::f64::consts::TAU * self.uniform())
+    }
+
+    /// A normal cut at two of its standard deviations and widened back to variance 1, as Keras' initialisers have it.
+    pub fn cut_normal(&mut self) -> f64 {
+        loop {
+            let value = self.normal();
+            if value.abs() <= 2.0 {
+                return value / CUT_STD;
+            }
+        }
     }
 
     /// The numbers `0..n` in random order (Fisher–Yates).

@@ -12,15 +12,17 @@
 
 pub mod clock;
 pub mod codes;
+mod examples;
+mod parts;
+pub mod rows;
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
+pub use examples::{Examples, Inputs, Streamed};
 use serde::{Deserialize, Serialize};
 
+use self::parts::{Batch, Loss};
 use crate::{
-    bottleneck::{
-        codebook::{Codebook, Codes, INITIAL_MEAN_STD, uncertainty},
-        divergence, indices,
-    },
+    bottleneck::codebook::{Codebook, Codes, INITIAL_MEAN_STD},
     config::{Calibrated, Experiment, Start},
     network::{Network, Output, Wanted},
     optimiser::{Optimiser, Rule},
@@ -30,44 +32,6 @@ use crate::{
 
 /// Code means, in numbers (codes × dim), from which on training expands diagonal distances into matrix products.
 const EXPAND_NUMBERS: usize = 512;
-
-/// Training examples on the device, already standardised.
-#[derive(Clone, Debug)]
-pub struct Examples {
-    /// `[examples, inputs]`.
-    pub inputs: Tensor<2>,
-    /// One target per example.
-    pub wanted: Wanted,
-    /// Each example's class, when there are classes.
-    pub labels: Option<Vec<u32>>,
-    /// Factor L `[inputs, inputs]` of the noise added in step 1, L Lᵀ its covariance.
-    pub noise: Option<Tensor<2>>,
-}
-
-impl Examples {
-    /// How many.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.inputs.dims()[0]
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Inputs and targets of the examples `rows`.
-    #[must_use]
-    pub fn select(&self, rows: &[usize]) -> (Tensor<2>, Wanted) {
-        let rows = indices(rows.iter().copied(), &self.inputs.device());
-        let wanted = match &self.wanted {
-            Wanted::Values(values) => Wanted::Values(values.clone().select(0, rows.clone())),
-            Wanted::Classes(one_hot) => Wanted::Classes(one_hot.clone().select(0, rows.clone())),
-        };
-        (self.inputs.clone().select(0, rows), wanted)
-    }
-}
 
 impl Wanted {
     /// The same targets, in the context of tracked tensors.
@@ -98,6 +62,9 @@ pub struct Epoch {
     pub reseeded: usize,
     /// Learning rate of the last mini-batch.
     pub learning_rate: f64,
+    /// Examples that step 1 learnt from.
+    #[serde(default)]
+    pub examples: usize,
 }
 
 /// The model in training.
@@ -117,6 +84,8 @@ pub struct Rdfc {
     pub epoch: usize,
     /// Where the time goes; off unless started.
     pub clock: Clock,
+    /// Where parts of a mini-batch are computed; the device alone unless there are several.
+    pub replicas: Vec<Device>,
     seed: u64,
     device: Device,
 }
@@ -132,11 +101,12 @@ impl Rdfc {
         Self {
             network: Network::random(experiment, inputs, output, seed, device),
             codebook: Codebook::new(means, bottleneck.dim, bottleneck.covariance),
-            network_optimiser: Optimiser::new(optimiser.rule, optimiser.weight_decay, optimiser.clip),
+            network_optimiser: Optimiser::of(optimiser),
             means_optimiser: Optimiser::new(Rule::Adam, 0.0, None),
             started: false,
             epoch: 0,
             clock: Clock::default(),
+            replicas: vec![device.clone()],
             seed,
             device: device.clone(),
         }
@@ -154,8 +124,12 @@ impl Rdfc {
 
     /// The codebook as tensors for training.
     fn tensors(&self) -> Codes {
+        self.tensors_on(&self.device)
+    }
+
+    fn tensors_on(&self, device: &Device) -> Codes {
         let expand = self.codebook.means.len() >= EXPAND_NUMBERS;
-        Codes { expand, ..self.codebook.tensors(&self.device, DType::F32) }
+        Codes { expand, ..self.codebook.tensors(device, DType::F32) }
     }
 
     /// α of this epoch's assignments: rises to its value while the codes settle.
@@ -182,52 +156,41 @@ impl Rdfc {
     /// Step 1: θ by gradient on E8 (or E9), all mini-batches, codebook fixed.
     fn network_step(&mut self, experiment: &Experiment, examples: &Examples) -> Epoch {
         let batches = self.batches(experiment, examples.len());
-        let codes = self.tensors().tracked();
         let (alpha, weight) = (self.alpha(experiment), self.distortion_weight(experiment));
+        let on = |device: &Device| {
+            let codes = self.tensors_on(device).tracked();
+            Loss { codes, started: self.started, alpha, weight, calibrated: experiment.objective.calibrated }
+        };
+        let losses: Vec<_> = self.replicas.iter().map(|device| (device.clone(), on(device))).collect();
+        let accumulate = experiment.training.accumulate;
         let mut random = Random::new(self.seed, &format!("noise {}", self.epoch));
         let mut normals = |shape: [usize; 2]| {
             let values = (0..shape[0] * shape[1]).map(|_| random.normal() as f32).collect();
-            Tensor::<2>::from_data(TensorData::new::<f32, _>(values, shape), &self.device).autodiff()
+            Tensor::<2>::from_data(TensorData::new::<f32, _>(values, shape), &self.device)
         };
         let mut sums = Tensor::<1>::zeros([3], &self.device);
-        let mut report = Epoch::default();
-        for (step, rows) in batches.iter().enumerate() {
-            let (x, wanted) = examples.select(rows);
-            let (mut x, wanted) = (x.autodiff(), wanted.tracked());
+        let mut report = Epoch { examples: examples.len(), ..Epoch::default() };
+        let stream = batches.iter().zip(examples.stream(&batches, self.epoch));
+        for (step, (rows, (mut x, wanted))) in stream.enumerate() {
             let [batch, inputs] = x.dims();
             if let Some(factor) = &examples.noise {
-                x = x + normals([batch, inputs]).matmul(factor.clone().autodiff().transpose());
+                x = x + normals([batch, inputs]).matmul(factor.clone().transpose());
             }
-            let encoding = self.network.encode(x);
-            let z = encoding.sample(normals([batch, self.network.dim])); // [batch, d]
-            let outputs = self.network.decoder.forward(z); // [batch, outputs]                    E7
-            let distances = divergence::kl(&encoding, &codes); // [batch, codes]                  E4
-            let assignment = if self.started {
-                codes.assign(&distances, alpha) // [batch, codes]                                 E5, no gradient
-            } else {
-                distances.clone().detach().full_like(1.0 / self.codebook.len() as f64)
+            let batch = Batch { x, wanted, noise: normals([batch, self.network.dim]) };
+            let found = match losses.as_slice() {
+                [(_, loss)] if accumulate <= 1 => loss.step(&mut self.network, batch, &mut self.clock),
+                _ => parts::step(&self.network, &losses, accumulate, &batch),
             };
-            let u = uncertainty(assignment, distances); // [batch, 1]                             E6
-            let nll = self.network.nll(outputs.clone(), &wanted).mean();
-            let (distortion, hinge) = match (experiment.objective.calibrated, wanted) {
-                (Some(calibrated), Wanted::Classes(one_hot)) if self.started => {
-                    split_distortion(u, Network::correct(outputs, one_hot), calibrated)
-                }
-                _ => (u.clone().mean(), u.zeros_like().mean()),
-            };
-            let hinge_weight = experiment.objective.calibrated.map_or(0.0, |calibrated| calibrated.weight);
-            let parts = Tensor::cat(vec![nll.clone(), distortion.clone(), hinge.clone()], 0);
-            let loss = nll + distortion.mul_scalar(weight) + hinge.mul_scalar(hinge_weight); // E8, E9
-            self.clock.lap(Part::Forward);
-            let mut gradients = loss.backward();
             self.clock.lap(Part::Backward);
             let done = self.epoch as f64 + step as f64 / batches.len() as f64;
             let optimiser = &experiment.optimiser;
             report.learning_rate = optimiser.learning_rate
                 * optimiser.schedule.factor_at(done, experiment.training.epochs as f64);
-            self.network_optimiser.step(self.network.parameters_mut(), &mut gradients, report.learning_rate);
+            let parameters = self.network.parameters_mut();
+            self.network_optimiser.step_by(parameters, found.gradients, report.learning_rate);
+            self.network.absorb(found.statistics);
             self.clock.lap(Part::Update);
-            sums = sums + parts.without_autodiff().mul_scalar(rows.len() as f64 / examples.len() as f64);
+            sums = sums + found.means.mul_scalar(rows.len() as f64 / examples.len() as f64);
         }
         let means: Vec<f64> = sums.into_data().iter::<f64>().collect();
         (report.nll, report.distortion, report.hinge) = (means[0], means[1], means[2]);

@@ -117,22 +117,18 @@ impl Affine {
 }
 
 impl Trained {
-    /// Reads a network and its codebook into plain numbers.
+    /// Reads a network (from an image network's features on) and its codebook into plain numbers, nothing scaled.
     #[must_use]
-    pub fn new(
-        network: &Network,
-        codebook: &Codebook,
-        alpha: f64,
-        input_scale: Scale,
-        target_scale: Option<Scale>,
-    ) -> Self {
+    pub fn new(network: &Network, codebook: &Codebook, alpha: f64) -> Self {
+        let first = network.backbone.layers.first().map_or(&network.head, |layer| &layer.dense);
+        let inputs = first.weight.dims()[0];
         let layers = network.backbone.layers.iter().map(|layer| TrainedLayer {
             affine: Affine::read(&layer.dense),
             activation: layer.activation,
             residual: layer.residual,
         });
         Self {
-            input_scale,
+            input_scale: Scale { mean: vec![0.0; inputs], std: vec![1.0; inputs] },
             layers: layers.collect(),
             activation: network.activation,
             head: Affine::read(&network.head),
@@ -143,7 +139,7 @@ impl Trained {
             decoder: Affine::read(&network.decoder),
             output: network.output,
             log_variance: network.log_variance.as_ref().map(|v| v.to_data().iter::<f32>().collect()),
-            target_scale,
+            target_scale: None,
         }
     }
 
@@ -154,6 +150,7 @@ impl Trained {
             residual: layer.residual,
         });
         Network {
+            images: None,
             backbone: Mlp { layers: layers.collect() },
             activation: self.activation,
             head: self.head.dense(device),

@@ -9,20 +9,22 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{DType, Device, Tensor, TensorData};
 use nalgebra::DMatrix;
 
 use crate::{
+    backbone::resnet::ResNet,
     bottleneck::{
         codebook::{Codebook, uncertainty},
         divergence,
     },
     checkpoint::{self, Best, Progress},
-    config::{Experiment, Standardise, Start},
+    config::{Experiment, Precision, Standardise, Start},
     data::{Scale, Split, Table, Targets},
+    device,
     network::{Network, Output, Wanted},
     random::Random,
-    rdfc::{Epoch, Examples, Rdfc},
+    rdfc::{Epoch, Examples, Inputs, Rdfc},
     trained::Trained,
 };
 
@@ -56,8 +58,10 @@ pub struct Setting {
 /// What a run gave.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// The model.
+    /// The model; after an image network, from its features on.
     pub trained: Trained,
+    /// The image network that learnt with it.
+    pub images: Option<ResNet>,
     /// One entry an epoch.
     pub history: Vec<Epoch>,
     /// The epoch whose model was kept: the last, or the best under early stopping.
@@ -95,7 +99,8 @@ pub(crate) fn examples(split: &Split, inputs: &Scale, targets: Option<&Scale>, d
             (Wanted::Classes(tensor(&one_hot, device)), Some(labels.clone()))
         }
     };
-    Examples { inputs: tensor(&inputs.apply(&split.inputs), device), wanted, labels, noise: None }
+    let inputs = Inputs::Table { inputs: tensor(&inputs.apply(&split.inputs), device), wanted };
+    Examples { inputs, labels, noise: None }
 }
 
 /// Factor of `scale²` times the covariance that inputs have within their class (in all, without classes).
@@ -123,17 +128,16 @@ fn noise_factor(inputs: &Table, labels: Option<&[u32]>, scale: f64, device: &Dev
     Ok(Tensor::from_data(TensorData::new(values, [cols, cols]), device))
 }
 
-/// A run before its next epoch.
+/// A run of given features before its first epoch.
 struct Ready {
+    model: Rdfc,
     learn: Examples,
     watched: Option<Examples>,
     scale: Scale,
     target_scale: Option<Scale>,
-    progress: Progress,
 }
 
 impl Ready {
-    /// A fresh start, or what the checkpoint holds.
     fn new(experiment: &Experiment, train: &Split, setting: &Setting) -> Result<Self> {
         experiment.check()?;
         let (output, target_scale) = match &train.targets {
@@ -142,50 +146,36 @@ impl Ready {
             }
             Targets::Classes { count, .. } => (Output::Classes(*count), None),
         };
-        if experiment.codebook.start == Start::Classes {
-            let Output::Classes(count) = output else {
-                anyhow::bail!("codebook.start = \"classes\" needs classes")
-            };
-            ensure!(
-                experiment.bottleneck.codes == count,
-                "codebook.start = \"classes\" needs {count} codes, not {}",
-                experiment.bottleneck.codes
-            );
-        }
-        let (learn, watch) = set_aside(experiment, train, setting.seed);
-        let scale = input_scale(experiment.backbone.standardise, &learn.inputs);
+        check_start(experiment, output)?;
+        let (kept, aside) = set_aside(experiment, train.inputs.rows, setting.seed);
+        let (split, watch) = (train.select(&kept), aside.map(|rows| train.select(&rows)));
+        let scale = input_scale(experiment.backbone.standardise, &split.inputs);
         let on_device = |split: &Split| examples(split, &scale, target_scale.as_ref(), &setting.device);
-        let mut learn_examples = on_device(&learn);
+        let mut learn = on_device(&split);
         if experiment.training.input_noise > 0.0 {
-            let labels = learn_examples.labels.as_deref();
-            let inputs = scale.apply(&learn.inputs);
-            let factor = noise_factor(&inputs, labels, experiment.training.input_noise, &setting.device)?;
-            learn_examples.noise = Some(factor);
+            let inputs = scale.apply(&split.inputs);
+            let (labels, scale) = (learn.labels.as_deref(), experiment.training.input_noise);
+            learn.noise = Some(noise_factor(&inputs, labels, scale, &setting.device)?);
         }
         let watched = watch.as_ref().map(on_device);
         let model = Rdfc::new(experiment, train.inputs.cols, output, setting.seed, &setting.device);
-        let mut progress = Progress { model, history: Vec::new(), best: None };
-        if let Some(path) = setting.checkpoint.as_deref().filter(|path| setting.resume && path.exists()) {
-            checkpoint::read(path, experiment, setting, &mut progress)?;
-        }
-        Ok(Self { learn: learn_examples, watched, scale, target_scale, progress })
+        Ok(Self { model, learn, watched, scale, target_scale })
     }
+}
 
-    fn is_over(&self, experiment: &Experiment) -> bool {
-        self.progress.model.epoch >= experiment.training.epochs
-            || patience_is_over(experiment, &self.progress)
-    }
-
-    fn finish(self, experiment: &Experiment) -> Run {
-        let Progress { model, history, best } = self.progress;
-        let (network, codebook, kept_epoch) = match best {
-            Some(best) => (best.network, best.codebook, best.epoch),
-            None => (model.network, model.codebook, model.epoch),
+/// Whether the codes can start as the experiment says.
+pub(crate) fn check_start(experiment: &Experiment, output: Output) -> Result<()> {
+    if experiment.codebook.start == Start::Classes {
+        let Output::Classes(count) = output else {
+            anyhow::bail!("codebook.start = \"classes\" needs classes")
         };
-        let alpha = experiment.objective.alpha;
-        let trained = Trained::new(&network, &codebook, alpha, self.scale, self.target_scale);
-        Run { trained, history, kept_epoch }
+        ensure!(
+            experiment.bottleneck.codes == count,
+            "codebook.start = \"classes\" needs {count} codes, not {}",
+            experiment.bottleneck.codes
+        );
     }
+    Ok(())
 }
 
 /// Trains a model.
@@ -198,33 +188,10 @@ pub fn train(
     setting: &Setting,
     observer: &mut dyn Observer,
 ) -> Result<Run> {
-    let mut ready = Ready::new(experiment, train, setting)?;
-    let (begun, every) = (Instant::now(), experiment.training.checkpoint_every);
-    while !ready.is_over(experiment) {
-        let progress = &mut ready.progress;
-        let epoch = progress.model.epoch(experiment, &ready.learn);
-        ensure!(
-            epoch.nll.is_finite() && epoch.distortion.is_finite(),
-            "epoch {}: the loss is not finite; a smaller learning rate or `clip` helps",
-            epoch.number
-        );
-        observer.epoch(&epoch, experiment.training.epochs, begun.elapsed());
-        progress.history.push(epoch);
-        if let Some(watched) = &ready.watched {
-            keep_best(experiment, watched, progress);
-        }
-        let due = every > 0 && progress.model.epoch.is_multiple_of(every);
-        if let Some(path) = setting.checkpoint.as_deref().filter(|_| due) {
-            checkpoint::write(path, experiment, setting, progress)?;
-        }
-    }
-    if let Some(path) = &setting.checkpoint {
-        // No step follows: what the optimisers remember is no longer needed.
-        ready.progress.model.network_optimiser.memory.clear();
-        ready.progress.model.means_optimiser.memory.clear();
-        checkpoint::write(path, experiment, setting, &ready.progress)?;
-    }
-    Ok(ready.finish(experiment))
+    let Ready { model, learn, watched, scale, target_scale } = Ready::new(experiment, train, setting)?;
+    let mut run = epochs(experiment, model, &learn, watched.as_ref(), setting, observer)?;
+    (run.trained.input_scale, run.trained.target_scale) = (scale, target_scale);
+    Ok(run)
 }
 
 /// A finished run, from the checkpoint that it left.
@@ -234,24 +201,107 @@ pub fn train(
 pub fn restore(experiment: &Experiment, train: &Split, setting: &Setting) -> Result<Run> {
     let path = setting.checkpoint.as_deref().context("a run is restored from its checkpoint")?;
     ensure!(path.exists(), "there is no {}: the network that was trained is not kept here", path.display());
-    let ready = Ready::new(experiment, train, &Setting { resume: true, ..setting.clone() })?;
+    let Ready { model, scale, target_scale, .. } = Ready::new(experiment, train, setting)?;
+    let progress = begin(experiment, model, &Setting { resume: true, ..setting.clone() })?;
     ensure!(
-        ready.is_over(experiment),
+        is_over(experiment, &progress),
         "{} stops after epoch {} of {}: end the run with `dab train … --resume`",
         path.display(),
-        ready.progress.model.epoch,
+        progress.model.epoch,
         experiment.training.epochs
     );
-    Ok(ready.finish(experiment))
+    let mut run = finish(experiment, progress);
+    (run.trained.input_scale, run.trained.target_scale) = (scale, target_scale);
+    Ok(run)
+}
+
+/// A fresh start, or what the checkpoint holds.
+fn begin(experiment: &Experiment, mut model: Rdfc, setting: &Setting) -> Result<Progress> {
+    model.replicas = device::replicas(&setting.device, experiment.training.replicas)?;
+    if let Some(images) = &mut model.network.images {
+        images.precision = precision(experiment.training.precision, &setting.device)?;
+    }
+    let mut progress = Progress { model, history: Vec::new(), best: None };
+    if let Some(path) = setting.checkpoint.as_deref().filter(|path| setting.resume && path.exists()) {
+        checkpoint::read(path, experiment, setting, &mut progress)?;
+    }
+    Ok(progress)
+}
+
+/// The epochs, from the checkpoint on if there is one. The model that results takes its inputs unscaled.
+pub(crate) fn epochs(
+    experiment: &Experiment,
+    model: Rdfc,
+    learn: &Examples,
+    watched: Option<&Examples>,
+    setting: &Setting,
+    observer: &mut dyn Observer,
+) -> Result<Run> {
+    let mut progress = begin(experiment, model, setting)?;
+    let (begun, every) = (Instant::now(), experiment.training.checkpoint_every);
+    while !is_over(experiment, &progress) {
+        let epoch = progress.model.epoch(experiment, learn);
+        learn.sound()?;
+        ensure!(
+            epoch.nll.is_finite() && epoch.distortion.is_finite(),
+            "epoch {}: the loss is not finite; a smaller learning rate or `clip` helps",
+            epoch.number
+        );
+        observer.epoch(&epoch, experiment.training.epochs, begun.elapsed());
+        progress.history.push(epoch);
+        if let Some(watched) = watched {
+            keep_best(experiment, watched, &mut progress);
+        }
+        let due = every > 0 && progress.model.epoch.is_multiple_of(every);
+        if let Some(path) = setting.checkpoint.as_deref().filter(|_| due) {
+            checkpoint::write(path, experiment, setting, &progress)?;
+        }
+    }
+    if let Some(path) = &setting.checkpoint {
+        // No step follows: what the optimisers remember is no longer needed.
+        progress.model.network_optimiser.memory.clear();
+        progress.model.means_optimiser.memory.clear();
+        checkpoint::write(path, experiment, setting, &progress)?;
+    }
+    Ok(finish(experiment, progress))
+}
+
+fn is_over(experiment: &Experiment, progress: &Progress) -> bool {
+    progress.model.epoch >= experiment.training.epochs || patience_is_over(experiment, progress)
+}
+
+fn finish(experiment: &Experiment, progress: Progress) -> Run {
+    let Progress { model, history, best } = progress;
+    let (network, codebook, kept_epoch) = match best {
+        Some(best) => (best.network, best.codebook, best.epoch),
+        None => (model.network, model.codebook, model.epoch),
+    };
+    let network = network.frozen();
+    let trained = Trained::new(&network, &codebook, experiment.objective.alpha);
+    Run { trained, images: network.images, history, kept_epoch }
+}
+
+/// The device's type of this precision.
+fn precision(wanted: Precision, device: &Device) -> Result<DType> {
+    let dtype = match wanted {
+        Precision::F32 => DType::F32,
+        Precision::Bf16 => DType::BF16,
+        Precision::F16 => DType::F16,
+    };
+    ensure!(
+        device.supports_dtype(dtype),
+        "this device does not compute in {dtype:?}: choose another training.precision"
+    );
+    Ok(dtype)
 }
 
 /// The examples to learn from, and those that early stopping watches.
-fn set_aside(experiment: &Experiment, train: &Split, seed: u64) -> (Split, Option<Split>) {
-    let Some(stopping) = experiment.training.early_stopping else { return (train.clone(), None) };
-    let rows = train.inputs.rows;
-    let order = Random::new(seed, "early stopping").permutation(rows);
+pub(crate) fn set_aside(experiment: &Experiment, rows: usize, seed: u64) -> (Vec<usize>, Option<Vec<usize>>) {
+    let Some(stopping) = experiment.training.early_stopping else { return ((0..rows).collect(), None) };
+    let mut order = Random::new(seed, "early stopping").permutation(rows);
     let aside = ((rows as f64 * stopping.share).round() as usize).clamp(1, rows.saturating_sub(1).max(1));
-    (train.select(&order[aside..]), Some(train.select(&order[..aside])))
+    let kept = order.split_off(aside);
+    (kept, Some(order))
 }
 
 fn patience_is_over(experiment: &Experiment, progress: &Progress) -> bool {
@@ -282,7 +332,7 @@ fn objective(experiment: &Experiment, network: &Network, codebook: &Codebook, ex
     let network = network.frozen();
     let rows: Vec<usize> = (0..examples.len()).collect();
     let size = if experiment.training.batch == 0 { rows.len() } else { experiment.training.batch };
-    let codes = codebook.tensors(&examples.inputs.device(), examples.inputs.dtype());
+    let codes = codebook.tensors(&examples.device(), DType::F32);
     let weight = experiment.objective.alpha * experiment.objective.beta;
     let mut sum = 0.0;
     for rows in rows.chunks(size.max(1)) {

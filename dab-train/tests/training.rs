@@ -255,6 +255,65 @@ fn a_checkpoint_of_another_run_is_refused() {
 }
 
 #[test]
+fn a_damaged_checkpoint_and_a_full_disk_are_told() {
+    let split = points(50, true);
+    let path = checkpoint("damaged");
+    let experiment = experiment("diagonal", "training = { epochs = 4, checkpoint_every = 1 }");
+    trainer::train(&experiment, &split, &setting(Some(path.clone()), false), &mut ()).unwrap();
+    let whole = std::fs::read(&path).unwrap();
+    for at in [whole.len() - 1, whole.len() - 400] {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 4;
+        std::fs::write(&path, &bytes).unwrap();
+        let error =
+            trainer::train(&experiment, &split, &setting(Some(path.clone()), true), &mut ()).unwrap_err();
+        assert!(format!("{error:#}").contains("it is damaged"), "{error:#}");
+        assert_eq!(std::fs::read(&path).unwrap(), bytes, "a refused checkpoint stays as it is");
+    }
+    let full = Path::new("/dev/full");
+    if !full.exists() {
+        println!("SKIPPED a_damaged_checkpoint_and_a_full_disk_are_told: no /dev/full");
+        return;
+    }
+    let error = trainer::train(&experiment, &split, &setting(Some(full.into()), false), &mut ()).unwrap_err();
+    let text = format!("{error:#}");
+    assert!(text.contains("cannot write /dev/full") && text.contains("space"), "{text}");
+}
+
+/// A sum of 16 f32 terms in another order, over 72 gradient steps: Adam divides by gradients' size, so a rounding may
+/// grow by some hundred.
+const PARTS: f64 = 2e-3;
+
+#[test]
+fn parts_and_replicas_change_nothing_but_rounding() {
+    let split = points(90, true);
+    for covariance in ["spectral", "diagonal"] {
+        let run = |parts: &str| {
+            let extra = format!(
+                "codebook = {{ warmup = 3, mean_learning_rate = 0.0 }}\ntraining = {{ epochs = 12, batch = 16{parts} }}"
+            );
+            train(&experiment(covariance, &extra), &split)
+        };
+        let whole = run("");
+        let scores = |run: &Run| run.trained.score(&split.inputs, &Device::flex()).unwrap().uncertainty;
+        for parts in [", accumulate = 4", ", replicas = 2", ", replicas = 4, accumulate = 2"] {
+            let other = run(parts);
+            for (a, b) in whole.history.iter().zip(&other.history) {
+                let losses = [(a.nll, b.nll), (a.distortion, b.distortion), (a.rate, b.rate)];
+                for (a, b) in losses {
+                    assert!((a - b).abs() <= PARTS * a.abs().max(1.0), "{covariance}{parts}: {a} {b}");
+                }
+            }
+            for (a, b) in scores(&whole).into_iter().zip(scores(&other)) {
+                let difference = f64::from((a - b).abs()) / f64::from(a.abs().max(1.0));
+                assert!(difference <= PARTS, "{covariance}{parts}: {a} {b}");
+            }
+        }
+        assert_eq!(run(", replicas = 4").trained, run(", replicas = 4").trained, "replicas repeat");
+    }
+}
+
+#[test]
 fn early_stopping_keeps_the_best_epoch() {
     let split = points(40, true);
     let mut experiment = experiment("diagonal", "training = { epochs = 400 }");

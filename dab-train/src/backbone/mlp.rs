@@ -16,7 +16,7 @@ pub enum Initialiser {
     /// Uniform, ±√(6 / (inputs + outputs)).
     #[default]
     GlorotUniform,
-    /// Normal, variance 2 / inputs.
+    /// Normal, variance 2 / inputs, cut at two standard deviations (Keras' `he_normal`).
     HeNormal,
 }
 
@@ -80,7 +80,7 @@ impl Dense {
         let std = (2.0 / inputs as f64).sqrt();
         let mut draw = || match how {
             Initialiser::GlorotUniform => (2.0 * random.uniform() - 1.0) * bound,
-            Initialiser::HeNormal => random.normal() * std,
+            Initialiser::HeNormal => random.cut_normal() * std,
         };
         let values = (0..inputs * outputs).map(|_| draw() as f32).collect();
         Self::from_values(values, bias.then(|| vec![0.0; outputs]), [inputs, outputs], device)

@@ -1,10 +1,14 @@
-//! What turns inputs into features: dense layers, the kinds that dab-core has.
+//! What turns inputs into features: dense layers, the kinds that dab-core has, and before them, for images, a residual
+//! network that stays on the workstation.
 //!
 //! ```text
-//! h_0 = x        h_i = act(W_i h_{i−1} + b_i) (+ h_j, the residual)
+//! h_0 = x or resnet(pixels)        h_i = act(W_i h_{i−1} + b_i) (+ h_j, the residual)
 //! ```
 
+pub mod conv;
 pub mod mlp;
+pub mod resnet;
+pub mod weights;
 
 use burn::tensor::{Tensor, activation};
 pub use dab_core::Activation;

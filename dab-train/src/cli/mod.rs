@@ -5,10 +5,13 @@
 //! head`) is no error.
 
 mod bench;
+mod data;
+mod dry;
 mod explain;
 mod export;
 mod figures;
 mod fit;
+mod images;
 mod input;
 mod inspect;
 mod pack;
@@ -48,6 +51,7 @@ enum Command {
     Train(train::Args),
     Fit(fit::Args),
     Verify(verify::Args),
+    Data(data::Args),
     Pack(pack::Args),
     Score(score::Args),
     Inspect(inspect::Args),
@@ -67,6 +71,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Train(args) => args.run(),
         Command::Fit(args) => args.run(),
         Command::Verify(args) => verify::run(&args),
+        Command::Data(args) => data::run(&args),
         Command::Pack(args) => pack::run(&args),
         Command::Score(args) => score::run(&args),
         Command::Inspect(args) => inspect::run(&args),

@@ -49,13 +49,19 @@ fn usage(epoch: &Epoch) -> String {
     format!("codes {} (least {least:.3})", epoch.usage.len())
 }
 
+/// Examples a second, all steps included, of a run that was not resumed.
+fn speed(epoch: &Epoch, elapsed: Duration) -> f64 {
+    (epoch.examples * epoch.number) as f64 / elapsed.as_secs_f64().max(f64::MIN_POSITIVE)
+}
+
 impl Observer for Progress {
     fn epoch(&mut self, epoch: &Epoch, total: usize, elapsed: Duration) {
         match self {
             Self::Quiet => {}
             Self::JsonLines { seed } => {
                 let left = elapsed.as_secs_f64() / epoch.number as f64 * (total - epoch.number) as f64;
-                let line = json!({ "seed": seed, "epochs": total, "seconds": elapsed.as_secs_f64(), "eta": left, "epoch": epoch });
+                let line = json!({ "seed": seed, "epochs": total, "seconds": elapsed.as_secs_f64(), "eta": left,
+                    "examples_per_second": speed(epoch, elapsed), "epoch": epoch });
                 // A closed pipe is the reader's wish to stop listening, not a failure of the run.
                 let _ = writeln!(std::io::stdout(), "{line}");
             }
@@ -68,11 +74,12 @@ impl Observer for Progress {
                 bar.set_length(total as u64);
                 bar.set_position(epoch.number as u64);
                 bar.set_message(format!(
-                    "nll {:.4} distortion {:.3} rate {:.3} {}",
+                    "nll {:.4} distortion {:.3} rate {:.3} {} {:.0}/s",
                     epoch.nll,
                     epoch.distortion,
                     epoch.rate,
-                    usage(epoch)
+                    usage(epoch),
+                    speed(epoch, elapsed)
                 ));
                 if last {
                     bar.finish();

@@ -11,12 +11,15 @@ use burn::tensor::Device;
 use serde_json::json;
 
 use super::{
+    dry,
     figures::figures,
+    images,
     page::page,
     progress::Progress,
     rivals::{Rivals, rivals},
 };
 use crate::{
+    backbone::weights,
     config::Experiment,
     data::{self, Description, Table, Targets, Task},
     device::DeviceChoice,
@@ -95,6 +98,9 @@ pub struct Options {
     /// Go on from the checkpoints of an interrupted run
     #[arg(long)]
     resume: bool,
+    /// Prints shapes, parameters, memory and steps, and trains nothing.
+    #[arg(long)]
+    dry_run: bool,
 }
 
 /// Everything one seed gave.
@@ -145,6 +151,9 @@ impl Options {
     /// When the data, the device or the output folder is not usable.
     pub fn run(&self, experiment: &Experiment) -> Result<()> {
         ensure!(self.seeds > 0, "--seeds starts at 1");
+        if self.dry_run {
+            return super::print(&dry::plan(experiment)?);
+        }
         let device = self.device.open()?;
         let out = self.out.clone().unwrap_or_else(|| Path::new("runs").join(&experiment.name));
         check_writable(&out)?;
@@ -152,7 +161,7 @@ impl Options {
         let mut all = Vec::new();
         for seed in first..first + self.seeds {
             let folder = if self.seeds == 1 { out.clone() } else { out.join(format!("seed-{seed}")) };
-            let seeded = self.one(&Experiment { seed, ..experiment.clone() }, &folder, &device)?;
+            let seeded = self.one(&Experiment { seed, ..experiment.clone() }, &out, &folder, &device)?;
             write(experiment, &seeded, &folder)?;
             self.say(&format!("seed {seed}: {}", headline(&seeded.evaluation)));
             all.push(seeded);
@@ -215,12 +224,8 @@ impl Options {
         };
     }
 
-    fn one(&self, experiment: &Experiment, folder: &Path, device: &Device) -> Result<Seeded> {
+    fn one(&self, experiment: &Experiment, out: &Path, folder: &Path, device: &Device) -> Result<Seeded> {
         let seed = experiment.seed;
-        let (task, description) = data::load_described(&experiment.data, seed, &data::shared_root())?;
-        for warning in description.warnings.iter().chain(&task.warnings()) {
-            eprintln!("dab: {warning}");
-        }
         let setting = Setting {
             seed,
             device: device.clone(),
@@ -232,7 +237,19 @@ impl Options {
             (_, true) => Progress::JsonLines { seed },
             _ => Progress::bar(seed),
         };
-        let run = trainer::train(experiment, &task.train, &setting, &mut progress)?;
+        let (task, description, run) = if let data::DataConfig::Images(config) = &experiment.data {
+            // Beside the results, so that all seeds and experiments share it.
+            let cache = out.parent().unwrap_or(out).join("features");
+            let (task, run) = images::train(experiment, config, &setting, &cache, &mut progress)?;
+            (task, Description::default(), run)
+        } else {
+            let (task, description) = data::load_described(&experiment.data, seed, &data::shared_root())?;
+            for warning in description.warnings.iter().chain(&task.warnings()) {
+                eprintln!("dab: {warning}");
+            }
+            let run = trainer::train(experiment, &task.train, &setting, &mut progress)?;
+            (task, description, run)
+        };
         let scores = score_task(&run.trained, &task, device)?;
         let mut evaluation = evaluate(&run.trained, &task, &scores)?;
         if let (data::DataConfig::RegressionClusters(_), Some(interval)) =
@@ -358,6 +375,9 @@ fn write(experiment: &Experiment, seeded: &Seeded, folder: &Path) -> Result<()> 
     });
     write_json(&folder.join("metrics.json"), &metrics)?;
     save(&folder.join("model.dab"), &seeded.artifact)?;
+    if let Some(network) = &seeded.run.images {
+        save(&folder.join("backbone.safetensors"), &weights::to_safetensors(network)?)?;
+    }
     write_scores(seeded, &folder.join("scores.csv"))
 }
 

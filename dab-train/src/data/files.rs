@@ -263,6 +263,22 @@ impl Npz {
         array(NpyFile::with_header(header, bytes.as_slice())).with_context(|| self.here(key))
     }
 
+    /// The array `key` as bytes with its shape.
+    ///
+    /// # Errors
+    /// When there is no such array or it holds something else than bytes in C order.
+    pub fn bytes(&mut self, key: &str) -> Result<(Vec<usize>, Vec<u8>)> {
+        let (header, bytes) = self.read(key)?;
+        let here = self.here(key);
+        let npy = NpyFile::with_header(header, bytes.as_slice());
+        ensure!(
+            scalar_type(&npy)? == (TypeChar::Uint, 1) && npy.order() == Order::C,
+            "{here}: expected bytes (uint8) in C order"
+        );
+        let shape = npy.shape().iter().map(|&n| n as usize).collect();
+        Ok((shape, npy.into_vec::<u8>().context(here)?))
+    }
+
     /// The array `key` as labels.
     ///
     /// # Errors

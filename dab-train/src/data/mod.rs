@@ -14,6 +14,7 @@ pub mod clinc150;
 pub mod clusters;
 pub mod features;
 pub mod files;
+pub mod images;
 mod split;
 pub mod table;
 pub mod uci;
@@ -133,6 +134,8 @@ pub enum DataConfig {
     Cifar10(cifar10::Config),
     /// The user's own files.
     Features(features::Config),
+    /// Images, for an image network (`backbone.images`).
+    Images(images::Config),
 }
 
 /// Loads, cuts and checks the data. The same `seed` gives the same cut.
@@ -154,6 +157,7 @@ pub fn load_described(config: &DataConfig, seed: u64, shared: &Path) -> Result<(
         DataConfig::Clinc150(config) => config.load(shared)?,
         DataConfig::Cifar10(config) => config.load(seed, shared)?,
         DataConfig::Features(config) => config.load(seed)?,
+        DataConfig::Images(_) => bail!("images need an image network: [backbone.images]"),
     };
     task.check()?;
     Ok((task, description))
@@ -179,10 +183,19 @@ pub fn shared_root() -> PathBuf {
 /// # Errors
 /// When it is not there: what is missing, where it was looked for, and how to say otherwise.
 fn stored(shared: &Path, relative: &str) -> Result<PathBuf> {
+    stored_path(shared, Path::new(relative))
+}
+
+/// The path of a file or folder below `shared/data`; an absolute one stays as it is.
+///
+/// # Errors
+/// As [`stored`].
+pub(crate) fn stored_path(shared: &Path, relative: &Path) -> Result<PathBuf> {
     let path = shared.join("data").join(relative);
-    if !path.is_file() {
+    if !path.exists() {
         bail!(
-            "missing data file {relative}: looked for {}; set {SHARED_VARIABLE} to the folder that holds data/",
+            "missing data file {}: looked for {}; set {SHARED_VARIABLE} to the folder that holds data/",
+            relative.display(),
             path.display()
         );
     }

@@ -2,6 +2,7 @@
 
 pub mod artifact;
 mod csv;
+pub mod digest;
 pub mod names;
 mod npy;
 pub mod rows;

@@ -7,9 +7,9 @@
 //! per class), priors have a floor, and a code that hardly anybody uses starts again at an example that
 //! is far from all codes.
 
-use burn::tensor::{DType, Tensor};
+use burn::tensor::{DType, Device, Tensor};
 
-use super::{Epoch, Examples, Rdfc, clock::Part};
+use super::{Epoch, Examples, Rdfc, clock::Part, parts::threads};
 use crate::{
     bottleneck::{
         codebook::{Codes, moments, uncertainty},
@@ -35,7 +35,9 @@ struct Encodings<'a> {
 }
 
 impl<'a> Encodings<'a> {
-    fn new(network: &Network, experiment: &Experiment, examples: &'a Examples) -> Self {
+    /// Kept encodings are made by all `replicas`, mini-batch by mini-batch: each comes from one device, so the sums of E11
+    /// and E12 are the same whatever their number.
+    fn new(network: &Network, experiment: &Experiment, examples: &'a Examples, replicas: &[Device]) -> Self {
         let count = examples.len();
         let size = if experiment.training.batch == 0 { count } else { experiment.training.batch };
         let rows: Vec<usize> = (0..count).collect();
@@ -44,22 +46,44 @@ impl<'a> Encodings<'a> {
         let mut all = Self { network: network.frozen(), examples, rows, kept: Vec::new(), calibrated };
         let numbers = network.dim + network.covariance.entries(network.dim) + 2;
         if count * numbers * size_of::<f32>() <= CACHE_BYTES {
-            all.kept = (0..all.rows.len()).map(|batch| all.make(batch)).collect();
+            all.kept = all.make_all(replicas);
         }
         all
     }
 
     /// Mini-batch `batch` and each example's share in the codebook `[batch, 1]`: 1, or 0 for the misclassified under E9.
     fn make(&self, batch: usize) -> (Encoding, Tensor<2>) {
+        self.make_with(&self.network, batch, &self.examples.device())
+    }
+
+    /// [`Encodings::make`] by a copy of the network on `device`.
+    fn make_with(&self, network: &Network, batch: usize, device: &Device) -> (Encoding, Tensor<2>) {
+        let home = self.examples.device();
         let (x, wanted) = self.examples.select(&self.rows[batch]);
-        let encoding = self.network.encode(x);
+        let encoding = network.encode(x.to_device(device));
         let share = match wanted {
             Wanted::Classes(one_hot) if self.calibrated => {
-                Network::correct(self.network.decoder.forward(encoding.mean.clone()), one_hot)
+                let outputs = network.decoder.forward(encoding.mean.clone());
+                Network::correct(outputs, one_hot.to_device(device)).to_device(&home)
             }
-            _ => encoding.log_det.ones_like(),
+            _ => encoding.log_det.ones_like().to_device(&home),
         };
-        (encoding, share)
+        (encoding.map(|tensor| tensor.to_device(&home), |root| root.to_device(&home)), share)
+    }
+
+    fn make_all(&self, replicas: &[Device]) -> Vec<(Encoding, Tensor<2>)> {
+        let batches = self.rows.len();
+        if replicas.len() <= 1 {
+            return (0..batches).map(|batch| self.make(batch)).collect();
+        }
+        let own = |index: usize| {
+            let device = &replicas[index];
+            let network = self.network.on(device);
+            let own = (index..batches).step_by(replicas.len());
+            own.map(|batch| self.make_with(&network, batch, device)).collect::<Vec<_>>()
+        };
+        let mut made: Vec<_> = threads(replicas.len(), own).into_iter().map(Vec::into_iter).collect();
+        (0..batches).filter_map(|batch| made[batch % replicas.len()].next()).collect()
     }
 
     fn batch(&self, batch: usize) -> (Encoding, Tensor<2>) {
@@ -74,11 +98,16 @@ impl<'a> Encodings<'a> {
 impl Encoding {
     /// The same encoding as a constant among tracked tensors.
     fn tracked(self) -> Self {
+        self.map(Tensor::autodiff, Tensor::autodiff)
+    }
+
+    /// Every tensor changed.
+    fn map(self, matrix: impl Fn(Tensor<2>) -> Tensor<2>, full: impl Fn(Tensor<3>) -> Tensor<3>) -> Self {
         let root = match self.root {
-            Root::Diagonal(std) => Root::Diagonal(std.autodiff()),
-            Root::Full(root) => Root::Full(root.autodiff()),
+            Root::Diagonal(std) => Root::Diagonal(matrix(std)),
+            Root::Full(root) => Root::Full(full(root)),
         };
-        Self { mean: self.mean.autodiff(), root, log_det: self.log_det.autodiff() }
+        Self { mean: matrix(self.mean), root, log_det: matrix(self.log_det) }
     }
 }
 
@@ -112,7 +141,7 @@ impl Rdfc {
         if !self.started && config.start != Start::Normal && self.epoch + 1 < config.warmup {
             return;
         }
-        let encodings = Encodings::new(&self.network, experiment, examples);
+        let encodings = Encodings::new(&self.network, experiment, examples, &self.replicas);
         self.clock.lap(Part::Encode);
         if !self.started && config.start != Start::Normal {
             self.start(experiment, &encodings);

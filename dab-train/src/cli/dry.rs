@@ -1,0 +1,156 @@
+//! `dab train --dry-run`: what an experiment would do, without data or a device for it.
+
+use std::fmt::Write;
+
+use anyhow::{Context, Result};
+use burn::tensor::Device;
+
+use crate::{
+    backbone::{
+        conv::Source,
+        resnet::{CHANNELS, ResNet},
+    },
+    config::Experiment,
+    data::{
+        self, DataConfig, Targets,
+        images::{self, sets::Known},
+    },
+    network::Output,
+    optimiser::Rule,
+    rdfc::Rdfc,
+};
+
+/// Bytes of a number.
+const NUMBER: u64 = size_of::<f32>() as u64;
+
+/// What is known about the data.
+struct Size {
+    examples: usize,
+    inputs: usize,
+    output: Output,
+    /// Why it is not the data's own size.
+    published: bool,
+}
+
+/// Shapes, parameters, memory and steps of an experiment, as lines of text.
+///
+/// # Errors
+/// When neither the data nor their published size is at hand.
+pub fn plan(experiment: &Experiment) -> Result<String> {
+    let size = size(experiment)?;
+    let mut text = format!("{}\n", experiment.name);
+    let note = if size.published { " (as published; the data are not here)" } else { "" };
+    writeln!(text, "  examples      {}{note}", size.examples)?;
+    let frozen = experiment.backbone.images.as_ref().filter(|images| images.frozen);
+    let features = experiment.backbone.images.as_ref().map(|images| images.network.features());
+    let inputs = frozen.map_or(size.inputs, |images| images.network.features());
+    let device = Device::flex();
+    let mut model = Rdfc::new(experiment, inputs, size.output, 0, &device);
+    let (mut shape, mut kept, mut multiply_adds) = (size.inputs.to_string(), 0, 0);
+    if let Some(images) = &experiment.backbone.images {
+        let side = (size.inputs / CHANNELS).isqrt();
+        let cost = ResNet::new(images.network, Source::Zero, &device).cost(side, side);
+        shape = format!("{CHANNELS}×{side}×{side} → {:?} → {}", images.network, images.network.features());
+        writeln!(
+            text,
+            "  image network {:.2} G multiply-adds an image, forward",
+            cost.multiply_adds as f64 / 1e9
+        )?;
+        if !images.frozen {
+            (kept, multiply_adds) = (cost.kept, cost.multiply_adds);
+        }
+    }
+    let mut width = features.unwrap_or(inputs);
+    for layer in &experiment.backbone.layers {
+        write!(shape, " → {}", layer.units)?;
+        multiply_adds += (width * layer.units) as u64;
+        kept += 2 * layer.units as u64;
+        width = layer.units;
+    }
+    let bottleneck = &experiment.bottleneck;
+    let head = bottleneck.covariance.outputs(bottleneck.dim);
+    let (dim, codes, outputs) = (bottleneck.dim, bottleneck.codes, size.output.width());
+    writeln!(
+        text,
+        "  shapes        {shape} → {head} ({:?}, d {dim}, k {codes}) → {outputs}",
+        bottleneck.covariance
+    )?;
+    let square = bottleneck.covariance.entries(dim) as u64;
+    // Head, distances to every code, decoder; an eigen-decomposition is some ten d³.
+    let spectral = if square > dim as u64 { 10 * (dim * dim * dim) as u64 } else { 0 };
+    let own =
+        (width * head) as u64 + codes as u64 * (square + dim as u64) + spectral + (dim * outputs) as u64;
+    kept += (2 * head + dim * dim) as u64 + 4 * (codes * dim.max(4)) as u64;
+    writeln!(
+        text,
+        "  bottleneck    {own} multiply-adds an example, {:.3} % of a forward pass",
+        100.0 * own as f64 / (own + multiply_adds) as f64
+    )?;
+    let parameters = (model.network.parameter_count() + model.codebook.means.len()) as u64;
+    writeln!(
+        text,
+        "  parameters    {parameters} learnt, of which {} are code means",
+        model.codebook.means.len()
+    )?;
+    let batch = if experiment.training.batch == 0 { size.examples } else { experiment.training.batch };
+    let parts = experiment.training.accumulate * experiment.training.replicas;
+    // Values, gradients and momentum; Adam keeps a second moment.
+    let copies = if experiment.optimiser.rule == Rule::Sgd { 3 } else { 4 };
+    let gib = |numbers: u64| (numbers * NUMBER) as f64 / f64::from(1 << 30);
+    let part = batch.div_ceil(parts);
+    writeln!(
+        text,
+        "  memory        {:.2} GiB parameters, gradients, momentum + {:.2} GiB activations of {part} examples (f32, estimate)",
+        gib(copies * parameters),
+        gib((kept + inputs as u64) * part as u64)
+    )?;
+    let steps = size.examples.div_ceil(batch.max(1));
+    let epochs = experiment.training.epochs;
+    let cut = if parts > 1 { format!(", in {parts} parts each") } else { String::new() };
+    writeln!(
+        text,
+        "  steps         {steps} an epoch × {epochs} epochs = {}, batch {batch}{cut}",
+        steps * epochs
+    )?;
+    if let Some(images) = frozen {
+        let table = size.examples as u64 * images.network.features() as u64;
+        writeln!(text, "  features      {:.2} GiB, computed once and kept on disk", gib(table))?;
+    }
+    Ok(text)
+}
+
+fn size(experiment: &Experiment) -> Result<Size> {
+    let shared = data::shared_root();
+    if let DataConfig::Images(config) = &experiment.data {
+        return match config.load(experiment.seed, &shared) {
+            Ok(task) => Ok(Size {
+                examples: task.train.set.len(),
+                inputs: task.train.set.cols(),
+                output: Output::Classes(task.classes),
+                published: false,
+            }),
+            Err(error) => published(config).with_context(|| format!("{error:#}")),
+        };
+    }
+    let task = data::load(&experiment.data, experiment.seed, &shared)?;
+    let output = match &task.train.targets {
+        Targets::Regression(values) => Output::Regression(values.cols, experiment.objective.variance),
+        Targets::Classes { count, .. } => Output::Classes(*count),
+    };
+    Ok(Size { examples: task.train.inputs.rows, inputs: task.train.inputs.cols, output, published: false })
+}
+
+/// The published size of the set that an experiment learns from.
+fn published(config: &images::Config) -> Result<Size> {
+    let known = Known::of_source(&config.train).context("its size is not known")?;
+    let aside = match config.held_out_from {
+        data::cifar10::HeldOutFrom::Train => (known.images as f64 * config.held_out).round() as usize,
+        data::cifar10::HeldOutFrom::Test => 0,
+    };
+    Ok(Size {
+        examples: known.images - aside,
+        inputs: CHANNELS * known.side * known.side,
+        output: Output::Classes(known.classes),
+        published: true,
+    })
+}

@@ -1,0 +1,151 @@
+//! Folders of images, one per class: ImageNet's layout.
+//!
+//! ```text
+//! train/n01440764/*.JPEG …      class = place of the folder's name in sorted order
+//! learning: a random part of the image, resized, perhaps mirrored      otherwise: shorter side to 8/7, centre cut out
+//! ```
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, ensure};
+use image::{DynamicImage, imageops::FilterType};
+
+use super::pixels::{Images, deinterleave, flip};
+use crate::random::Random;
+
+/// Endings of the files that count, in lower case.
+const ENDINGS: [&str; 3] = ["jpeg", "jpg", "png"];
+/// The shorter side is resized to this multiple of the part cut out: 256 to 224.
+const MARGIN: (usize, usize) = (8, 7);
+/// Share of the area that a random part has.
+const AREA: (f64, f64) = (0.08, 1.0);
+/// Its aspect ratio.
+const ASPECT: (f64, f64) = (3.0 / 4.0, 4.0 / 3.0);
+/// Draws before the centre is taken instead.
+const DRAWS: usize = 10;
+
+/// Files of images.
+#[derive(Debug)]
+pub(super) struct Folder {
+    side: usize,
+    mirrored: bool,
+    files: Vec<PathBuf>,
+}
+
+/// The images below `root`, their classes and the classes' names.
+pub(super) fn open(root: &Path, side: usize, mirrored: bool) -> Result<(Folder, Vec<u32>, Vec<String>)> {
+    ensure!(side > 0, "side = 0: images need pixels");
+    let list = |folder: &Path| -> Result<Vec<PathBuf>> {
+        let here = || format!("cannot read the folder {}", folder.display());
+        let entries = fs::read_dir(folder).with_context(here)?;
+        let mut paths: Vec<_> =
+            entries.map(|entry| Ok(entry?.path())).collect::<Result<_>>().with_context(here)?;
+        paths.sort();
+        Ok(paths)
+    };
+    let (mut files, mut labels, mut names) = (Vec::new(), Vec::new(), Vec::new());
+    for folder in list(root)?.into_iter().filter(|path| path.is_dir()) {
+        let label = names.len() as u32;
+        names.push(folder.file_name().unwrap_or_default().to_string_lossy().into_owned());
+        for file in list(&folder)? {
+            let ending = file.extension().unwrap_or_default().to_string_lossy().to_lowercase();
+            if ENDINGS.contains(&ending.as_str()) {
+                files.push(file);
+                labels.push(label);
+            }
+        }
+    }
+    ensure!(!files.is_empty(), "{} holds no folder with .jpeg or .png files", root.display());
+    Ok((Folder { side, mirrored, files }, labels, names))
+}
+
+impl Images for Folder {
+    fn len(&self) -> usize {
+        self.files.len()
+    }
+
+    fn side(&self) -> usize {
+        self.side
+    }
+
+    fn read(&self, index: usize, change: Option<&mut Random>, into: &mut [u8]) -> Result<()> {
+        let path = &self.files[index];
+        let here = || format!("cannot read the image {}", path.display());
+        let reader = image::ImageReader::open(path).with_context(here)?;
+        // Endings lie: some of ImageNet's .JPEG files are PNG.
+        let image = reader.with_guessed_format().with_context(here)?.decode().with_context(here)?;
+        let mirror = change.as_ref().is_some() && self.mirrored;
+        let (part, mirror) = match change {
+            Some(random) => {
+                let part = random_part(&image, self.side, random);
+                (part, mirror && random.below(2) == 1)
+            }
+            None => (centre(&image, self.side), false),
+        };
+        deinterleave(part.to_rgb8().as_raw(), into);
+        if mirror {
+            flip(self.side, into);
+        }
+        Ok(())
+    }
+}
+
+/// A random part of random size and aspect, resized to `side`.
+fn random_part(image: &DynamicImage, side: usize, random: &mut Random) -> DynamicImage {
+    let (width, height) = (f64::from(image.width()), f64::from(image.height()));
+    let mut between = |(low, high): (f64, f64)| low + (high - low) * random.uniform();
+    for _ in 0..DRAWS {
+        let area = width * height * between(AREA);
+        let aspect = between((ASPECT.0.ln(), ASPECT.1.ln())).exp();
+        let (w, h) = ((area * aspect).sqrt().round(), (area / aspect).sqrt().round());
+        if (1.0..=width).contains(&w) && (1.0..=height).contains(&h) {
+            let (x, y) = (between((0.0, width - w + 1.0)).floor(), between((0.0, height - h + 1.0)).floor());
+            let part = image.crop_imm(x as u32, y as u32, w as u32, h as u32);
+            return part.resize_exact(side as u32, side as u32, FilterType::Triangle);
+        }
+    }
+    centre(image, side)
+}
+
+/// The middle of the image after its shorter side became 8/7 · `side`.
+fn centre(image: &DynamicImage, side: usize) -> DynamicImage {
+    let target = (side * MARGIN.0 / MARGIN.1) as f64;
+    let (width, height) = (f64::from(image.width()), f64::from(image.height()));
+    let factor = target / width.min(height);
+    let scaled = |length: f64| ((length * factor).round() as u32).max(side as u32);
+    let (w, h) = (scaled(width), scaled(height));
+    let side = side as u32;
+    image.resize_exact(w, h, FilterType::Triangle).crop_imm((w - side) / 2, (h - side) / 2, side, side)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_are_folders_and_a_damaged_file_is_named() {
+        let root = std::env::temp_dir().join(format!("dab-folder-{}", std::process::id()));
+        let paint = |class: &str, name: &str, colour: [u8; 3], size: (u32, u32)| {
+            let folder = root.join(class);
+            fs::create_dir_all(&folder).unwrap();
+            image::RgbImage::from_pixel(size.0, size.1, image::Rgb(colour)).save(folder.join(name)).unwrap();
+        };
+        paint("b", "one.png", [10, 20, 30], (40, 64));
+        paint("a", "two.png", [200, 100, 50], (64, 40));
+        fs::write(root.join("a").join("notes.txt"), "no image").unwrap();
+        let (folder, labels, names) = open(&root, 28, true).unwrap();
+        assert_eq!((labels, names), (vec![0, 1], vec!["a".to_owned(), "b".to_owned()]));
+        let mut bytes = vec![0; 3 * 28 * 28];
+        for change in [None, Some(Random::new(1, "part"))] {
+            folder.read(1, change.clone().as_mut(), &mut bytes).unwrap();
+            assert!(bytes.chunks_exact(28 * 28).zip([10, 20, 30]).all(|(p, c)| p.iter().all(|&b| b == c)));
+        }
+        fs::write(root.join("b").join("one.png"), b"\x89PNG\r\n").unwrap();
+        let error = format!("{:#}", folder.read(1, None, &mut bytes).unwrap_err());
+        assert!(error.contains("one.png"), "{error}");
+        fs::remove_dir_all(&root).unwrap();
+    }
+}

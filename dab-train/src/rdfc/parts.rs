@@ -1,0 +1,174 @@
+//! One gradient step of E8 (or E9), whole or in parts: one after the other (gradient accumulation), or on several devices
+//! at once (replicas).
+//!
+//! ```text
+//! gradient of a mini-batch = Σ_parts (rows of the part / rows) · gradient of the part's mean loss
+//! ```
+//!
+//! Noise is drawn for the whole mini-batch and then cut, so parts change the sums' order and nothing else. Two things are
+//! means over a part, as in any data-parallel training: the statistics of norms, and the two means of E9.
+
+use std::ops::Range;
+
+use burn::tensor::{Device, Tensor};
+
+use super::{
+    clock::{Clock, Part},
+    split_distortion,
+};
+use crate::{
+    backbone::conv::Statistics,
+    bottleneck::{
+        codebook::{Codes, uncertainty},
+        divergence,
+    },
+    config::Calibrated,
+    network::{Network, Wanted},
+};
+
+/// Inputs, targets and noise of a mini-batch, without gradients.
+#[derive(Clone, Debug)]
+pub(super) struct Batch {
+    /// `[batch, inputs]`.
+    pub x: Tensor<2>,
+    /// One target per row.
+    pub wanted: Wanted,
+    /// ε of the sample `[batch, d]`.
+    pub noise: Tensor<2>,
+}
+
+impl Batch {
+    fn len(&self) -> usize {
+        self.x.dims()[0]
+    }
+
+    /// Some of the rows, on `device`.
+    fn part(&self, rows: Range<usize>, device: &Device) -> Self {
+        let cut = |tensor: &Tensor<2>| tensor.clone().narrow(0, rows.start, rows.len()).to_device(device);
+        let wanted = match &self.wanted {
+            Wanted::Values(values) => Wanted::Values(cut(values)),
+            Wanted::Classes(one_hot) => Wanted::Classes(cut(one_hot)),
+        };
+        Self { x: cut(&self.x), wanted, noise: cut(&self.noise) }
+    }
+}
+
+/// What a step (or a part of it) found.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// One per parameter.
+    pub gradients: Vec<Option<Tensor<2>>>,
+    /// Mean NLL, distortion and hinge.
+    pub means: Tensor<1>,
+    /// Of the norms.
+    pub statistics: Vec<Statistics>,
+}
+
+impl Found {
+    /// The same, times `factor`, on `device`.
+    fn scaled(self, factor: f64, device: &Device) -> Self {
+        let scale = |tensor: Tensor<2>| tensor.to_device(device).mul_scalar(factor);
+        Self {
+            gradients: self.gradients.into_iter().map(|gradient| gradient.map(scale)).collect(),
+            means: self.means.to_device(device).mul_scalar(factor),
+            statistics: self.statistics.into_iter().map(|both| both.map(scale)).collect(),
+        }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        let add = |(a, b): (Option<Tensor<2>>, Option<Tensor<2>>)| match (a, b) {
+            (Some(a), Some(b)) => Some(a + b),
+            (a, b) => a.or(b),
+        };
+        let statistics = self.statistics.into_iter().zip(other.statistics);
+        Self {
+            gradients: self.gradients.into_iter().zip(other.gradients).map(add).collect(),
+            means: self.means + other.means,
+            statistics: statistics.map(|([m, v], [n, w])| [m + n, v + w]).collect(),
+        }
+    }
+}
+
+/// The loss of a step.
+#[derive(Clone, Debug)]
+pub(super) struct Loss {
+    /// Tracked, on the device of the step.
+    pub codes: Codes,
+    /// Whether π_x is E5's; uniform before the codes' first update.
+    pub started: bool,
+    /// α of E5.
+    pub alpha: f64,
+    /// αβ of E8.
+    pub weight: f64,
+    /// E9, from the codes' first update on.
+    pub calibrated: Option<Calibrated>,
+}
+
+impl Loss {
+    /// Gradients of E8 (or E9) on a batch.
+    pub fn step(&self, network: &mut Network, batch: Batch, clock: &mut Clock) -> Found {
+        let (x, wanted) = (batch.x.autodiff(), batch.wanted.tracked());
+        let mut statistics = Vec::new();
+        let encoding = network.encode_taking(x, Some(&mut statistics));
+        let z = encoding.sample(batch.noise.autodiff()); // [batch, d]
+        let outputs = network.decoder.forward(z); // [batch, outputs]                          E7
+        let distances = divergence::kl(&encoding, &self.codes); // [batch, codes]              E4
+        let assignment = if self.started {
+            self.codes.assign(&distances, self.alpha) // [batch, codes]                        E5, no gradient
+        } else {
+            let codes = distances.dims()[1];
+            distances.clone().detach().full_like(1.0 / codes as f64)
+        };
+        let u = uncertainty(assignment, distances); // [batch, 1]                              E6
+        let nll = network.nll(outputs.clone(), &wanted).mean();
+        let (distortion, hinge) = match (self.calibrated, wanted) {
+            (Some(calibrated), Wanted::Classes(one_hot)) if self.started => {
+                split_distortion(u, Network::correct(outputs, one_hot), calibrated)
+            }
+            _ => (u.clone().mean(), u.zeros_like().mean()),
+        };
+        let hinge_weight = self.calibrated.map_or(0.0, |calibrated| calibrated.weight);
+        let means = Tensor::cat(vec![nll.clone(), distortion.clone(), hinge.clone()], 0);
+        let loss = nll + distortion.mul_scalar(self.weight) + hinge.mul_scalar(hinge_weight); // E8, E9
+        clock.lap(Part::Forward);
+        let mut gradients = loss.backward();
+        let parameters = network.parameters_mut();
+        Found {
+            gradients: parameters.iter().map(|parameter| parameter.grad_remove(&mut gradients)).collect(),
+            means: means.without_autodiff(),
+            statistics,
+        }
+    }
+}
+
+/// Gradients on a batch in `losses.len() · accumulate` parts: one thread per loss, each on its own device.
+pub(super) fn step(network: &Network, losses: &[(Device, Loss)], accumulate: usize, batch: &Batch) -> Found {
+    let count = batch.len();
+    let parts = (losses.len() * accumulate.max(1)).min(count.max(1));
+    let home = batch.x.device();
+    // Rows of part p: as equal as possible.
+    let rows = |part: usize| part * count / parts..(part + 1) * count / parts;
+    let replica = |index: usize| -> Option<Found> {
+        let (device, loss) = &losses[index];
+        let mut network = network.frozen().on(device);
+        network.map(|parameter| parameter.autodiff().require_grad());
+        let own = (index..parts).step_by(losses.len()).map(|part| {
+            let found = loss.step(&mut network, batch.part(rows(part), device), &mut Clock::default());
+            found.scaled(rows(part).len() as f64 / count as f64, &home)
+        });
+        own.reduce(Found::plus)
+    };
+    threads(losses.len(), replica).into_iter().flatten().reduce(Found::plus).expect("a mini-batch has rows")
+}
+
+/// `f(0)`, …, `f(count − 1)`, each in a thread of its own; one alone stays in this one.
+pub(super) fn threads<T: Send>(count: usize, f: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    if count == 1 {
+        return vec![f(0)];
+    }
+    let f = &f;
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..count).map(|index| scope.spawn(move || f(index))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("a replica's panic is the step's")).collect()
+    })
+}

@@ -1,0 +1,101 @@
+//! One epoch of everything on another device, against the CPU: a Wide ResNet on real images, both full-covariance heads,
+//! codebook steps, export.
+//!
+//! Needs a build with the feature `wgpu` or `cuda` and a device: a GPU, or Mesa's llvmpipe for `wgpu`.
+//! `cargo test --release -p dab-train --features wgpu --test devices`.
+
+use burn::tensor::Device;
+use dab_train::{
+    config::Experiment,
+    data::{self, DataConfig},
+    device::DeviceChoice,
+    export, finetune,
+    trainer::Setting,
+};
+
+/// Of losses and of scores, relative to themselves or one nat: f32 sums in another order through 16 layers and 8 steps.
+const AGREE: f64 = 2e-2;
+/// Training images: eight mini-batches.
+const IMAGES: usize = 256;
+
+fn experiment(covariance: &str) -> Experiment {
+    let text = format!(
+        r#"
+        name = "devices"
+        [data]
+        kind = "images"
+        train = "cifar10/cifar10_train6k_test2k.npz:x_train,y_train"
+        test = "cifar10/cifar10_train6k_test2k.npz:x_test,y_test"
+        [backbone]
+        standardise = "none"
+        initialiser = "he-normal"
+        images = {{ network = {{ kind = "wide-resnet", depth = 16, width = 1 }} }}
+        [bottleneck]
+        dim = 4
+        codes = 10
+        covariance = "{covariance}"
+        [objective]
+        alpha = 1.0
+        beta = 1e-3
+        [codebook]
+        start = "normal"
+        warmup = 0
+        [optimiser]
+        rule = "sgd"
+        learning_rate = 1e-2
+        [training]
+        epochs = 1
+        batch = 32
+        "#
+    );
+    Experiment::parse(&text).unwrap()
+}
+
+/// Losses of the epoch, and u of some images as the exported model gives it.
+fn run(covariance: &str, device: &Device) -> (Vec<f64>, Vec<f32>) {
+    let experiment = experiment(covariance);
+    let DataConfig::Images(config) = &experiment.data else { panic!("images") };
+    let mut task = config.load(0, &data::shared_root()).unwrap();
+    task.train = task.train.select(&(0..IMAGES).collect::<Vec<_>>());
+    let setting = Setting { seed: 1, device: device.clone(), checkpoint: None, resume: false };
+    let run = finetune::train(&experiment, &task, None, &setting, &mut ()).unwrap();
+    let some = task.held_out.set.select(&(0..64).collect::<Vec<_>>());
+    let network = run.images.as_ref().unwrap();
+    let features = finetune::features(network, &some, &task.normalise, device).unwrap();
+    let artifact = export::artifact(&run.trained, &features, Vec::new()).unwrap();
+    let scores = export::scores(&artifact, &features).unwrap();
+    let trained = run.trained.score(&features, device).unwrap().uncertainty;
+    export::verify(&trained, &scores).unwrap();
+    let epoch = &run.history[0];
+    (vec![epoch.nll, epoch.distortion, epoch.rate], scores)
+}
+
+#[test]
+fn an_epoch_agrees_with_the_cpu() {
+    let name = "an_epoch_agrees_with_the_cpu";
+    if !data::shared_root().join("data/cifar10/cifar10_train6k_test2k.npz").is_file() {
+        println!("SKIPPED {name}: no stored CIFAR-10 images");
+        return;
+    }
+    let found: Vec<(DeviceChoice, Device)> = [DeviceChoice::Cuda(0), DeviceChoice::Wgpu]
+        .into_iter()
+        .filter_map(|choice| Some((choice, choice.open().ok()?)))
+        .collect();
+    if found.is_empty() {
+        // Not a skip: the default build has no other device, and the line says how to get one.
+        println!("{name}: this build finds no device beside the CPU (cargo features wgpu, cuda)");
+    }
+    for covariance in ["spectral", "cholesky"] {
+        let (losses, scores) = run(covariance, &Device::flex());
+        assert!(losses.iter().all(|loss| loss.is_finite()), "{losses:?}");
+        for (choice, device) in &found {
+            let (other, others) = run(covariance, device);
+            let relative = |a: f64, b: f64| (a - b).abs() / a.abs().max(1.0);
+            let losses = losses.iter().zip(&other).map(|(&a, &b)| relative(a, b)).fold(0.0, f64::max);
+            let scores = scores.iter().zip(&others).map(|(&a, &b)| relative(a.into(), b.into()));
+            let scores = scores.fold(0.0, f64::max);
+            println!("{choice} {covariance}: losses differ by {losses:.1e}, scores by {scores:.1e}");
+            assert!(losses < AGREE && scores < AGREE, "{choice} {covariance}: {losses} {scores}");
+        }
+    }
+}
