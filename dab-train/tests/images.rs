@@ -13,11 +13,12 @@ use dab_train::{
     data::{
         self, DataConfig, Table,
         files::Npz,
-        images::{Augment, ImageSet, Normalise, Pixels},
+        images::{Augment, ImageSet, ImageTask, Labelled, Normalise, Pixels},
     },
     evaluate::{evaluate, score_task},
     finetune,
-    trainer::Setting,
+    random::Random,
+    trainer::{self, Setting},
 };
 
 /// Of features in half precision: half a unit in the last place, relative, and a little absolute for f32 sums in another
@@ -177,4 +178,56 @@ fn fine_tuning_learns_and_tells_svhn_apart() {
     // A new head after 80 steps on 1000 images: near the checkpoint's 0.917. The AUROC of 400 and 300 scores has a standard
     // error of 0.02; chance is 0.5.
     assert!(losses[1] < 0.7 * losses[0] && accuracy > 0.85 && auroc > 0.7);
+}
+
+/// Random images of two brightnesses, which are their classes.
+fn brightness(name: &str, count: usize) -> Labelled {
+    let mut random = Random::new(5, name);
+    let labels: Vec<u32> = (0..count).map(|i| (i % 2) as u32).collect();
+    let bytes = labels.iter().flat_map(|&label| (0..3 * 256).map(move |_| label)).collect::<Vec<_>>();
+    let bytes = bytes.into_iter().map(|label| (random.below(100) + 100 * label as usize) as u8).collect();
+    let images = Pixels::planar(16, bytes, Augment::default());
+    Labelled { set: ImageSet::all(name, std::sync::Arc::new(images)), labels }
+}
+
+#[test]
+fn features_on_disk_train_the_same_model_as_a_table() {
+    let text = r#"
+        name = "frozen"
+        data = { kind = "images", train = "a", test = "b" }
+        bottleneck = { dim = 2, codes = 2 }
+        objective = { alpha = 1.0, beta = 0.01 }
+        optimiser = { rule = "adam", learning_rate = 0.01 }
+        training = { epochs = 5, batch = 16 }
+        [backbone]
+        standardise = "none"
+        images = { network = { kind = "cifar-resnet", depth = 8 }, weights = "c", frozen = true }
+    "#;
+    let experiment = Experiment::parse(text).unwrap();
+    let parts = ["train", "held-out", "test"].map(|name| brightness(name, 60));
+    let [train, held_out, test] = parts;
+    let normalise = Normalise::default();
+    let task = ImageTask { classes: 2, train, held_out, test, ood: Vec::new(), normalise };
+    let mut random = Random::new(1, "network");
+    let architecture = Architecture::CifarResnet { depth: 8 };
+    let network = ResNet::new(architecture, Source::Random(&mut random), &Device::flex());
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("features");
+    let _ = std::fs::remove_dir_all(&cache);
+    let cached =
+        |set: &ImageSet| finetune::cached(&network, set, &normalise, &cache, &Device::flex()).unwrap();
+    let features = cached(&task.train.set);
+    let file = std::fs::read_dir(&cache).unwrap().next().unwrap().unwrap().path();
+    let written = std::fs::metadata(&file).unwrap().modified().unwrap();
+    let table = task.featured("frozen", |set| cached(set).table()).unwrap();
+    assert_eq!(std::fs::metadata(&file).unwrap().modified().unwrap(), written, "computed once");
+    let direct = finetune::features(&network, &task.train.set, &normalise, &Device::flex()).unwrap();
+    assert_eq!(table.train.inputs, direct);
+    let setting = Setting { seed: 3, device: Device::flex(), checkpoint: None, resume: false };
+    let mapped = finetune::train_frozen(&experiment, &task, &features, &setting, &mut ()).unwrap();
+    let in_memory = trainer::train(&experiment, &table.train, &setting, &mut ()).unwrap();
+    assert_eq!(mapped.trained, in_memory.trained);
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &bytes[..bytes.len() - 4]).unwrap();
+    let torn = finetune::cached(&network, &task.train.set, &normalise, &cache, &Device::flex()).unwrap_err();
+    assert!(torn.to_string().contains("is damaged; delete it"), "{torn}");
 }
