@@ -88,7 +88,7 @@ pub fn take(values: &[f32], n: usize) -> (&[f32], &[f32]) {
 }
 
 /// `out = W x + b`, `weight` row-major `[out, in]`. `out × in` multiply-adds.
-#[inline(always)]
+#[cfg_attr(target_pointer_width = "64", inline(always))]
 pub fn affine_into(out: &mut [f32], weight: &[f32], bias: &[f32], x: &[f32]) {
     let mut rest = weight;
     let (blocks, tail) = if WIDE { out.as_chunks_mut::<4>() } else { (&mut [][..], &mut *out) };
