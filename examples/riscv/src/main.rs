@@ -2,8 +2,8 @@
 #![no_std]
 #![no_main]
 
-use riscv_rt::entry;
 use debugger::{exit, print};
+use riscv_rt::entry;
 
 #[entry]
 fn main() -> ! {

@@ -89,7 +89,8 @@ impl Random {
         let wild = self.bits() % 8 == 0;
         for x in input {
             let bits = self.bits();
-            *x = if wild { f32::from_bits(bits) } else { (bits.cast_signed() >> 8) as f32 / (1 << 21) as f32 };
+            *x =
+                if wild { f32::from_bits(bits) } else { (bits.cast_signed() >> 8) as f32 / (1 << 21) as f32 };
         }
     }
 }
@@ -145,9 +146,13 @@ pub fn all() -> Result<u64, Failure> {
     Ok(hash.value())
 }
 
-/// The sixteen digits of a hash, for machines that print without formatting.
-pub fn hexadecimal(hash: u64) -> impl Iterator<Item = &'static str> {
-    (0..16).rev().map(move |place| {
-        "0123456789abcdef".get((hash >> (4 * place)) as usize % 16..).and_then(|s| s.get(..1)).unwrap_or("")
-    })
+/// Prints the hash of [`all`], without formatting, for machines that have no `std`. Whether there is one.
+pub fn print_all(print: fn(&str)) -> bool {
+    let Ok(hash) = all() else { return false };
+    for place in (0..16).rev() {
+        let digit = (hash >> (4 * place)) as usize % 16;
+        print("0123456789abcdef".get(digit..).and_then(|s| s.get(..1)).unwrap_or(""));
+    }
+    print("\n");
+    true
 }

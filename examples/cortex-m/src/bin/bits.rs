@@ -7,12 +7,5 @@ use debugger::{exit, print};
 
 #[entry]
 fn main() -> ! {
-    let hash = dab_proof::all();
-    if let Ok(hash) = hash {
-        for digit in dab_proof::hexadecimal(hash) {
-            print(digit);
-        }
-        print("\n");
-    }
-    exit(hash.is_ok())
+    exit(dab_proof::print_all(print))
 }

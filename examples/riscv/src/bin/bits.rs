@@ -2,17 +2,10 @@
 #![no_std]
 #![no_main]
 
-use riscv_rt::entry;
 use debugger::{exit, print};
+use riscv_rt::entry;
 
 #[entry]
 fn main() -> ! {
-    let hash = dab_proof::all();
-    if let Ok(hash) = hash {
-        for digit in dab_proof::hexadecimal(hash) {
-            print(digit);
-        }
-        print("\n");
-    }
-    exit(hash.is_ok())
+    exit(dab_proof::print_all(print))
 }
