@@ -158,6 +158,13 @@ print(mixture.generate_code(model, name="gmm"))
     return f"{WORK}"
 
 
+def rust(program):
+    """Code of a Rust program of examples/cortex-m."""
+    command("../cargo-for", "thumbv7em-none-eabihf", "build", "--quiet", "--release", "--bin", program,
+            cwd=f"{ROOT}/examples/cortex-m")
+    return sizes(f"{CACHE}/device/thumbv7em-none-eabihf/release/{program}")
+
+
 def rows():
     """Name, code, artifact, scratch, and what `measure` found, of every row."""
     empty = sizes(build("empty", ["ROW_EMPTY"], ["-O2"]))
@@ -176,8 +183,13 @@ def rows():
             elf = build(f"dab-{shape.folder[-1]}-{opt}", defines, ["-O2", f"-I{prefix}/include"], [f"{prefix}/lib/libdab.a"])
             yield f"{name}: dab, opt-level {opt}", sizes(elf) - empty, artifact, scratch, *measure(elf)
         if plain:
-            elf = build(f"plain-{plain}", [f"ROW_PLAIN_{plain}", f"FOLDER={shape.folder}"], ["-O2"])
-            yield f"{name}: plain C, -O2", sizes(elf) - empty, None, None, *measure(elf)
+            # gcc fuses multiply-adds unless it is told not to; dab never does, so that all machines round alike.
+            for flags in (["-O2"], ["-O2", "-ffp-contract=off"]):
+                elf = build(f"plain-{plain}", [f"ROW_PLAIN_{plain}", f"FOLDER={shape.folder}"], flags)
+                yield f"{name}: plain C, {' '.join(flags)}", sizes(elf) - empty, None, None, *measure(elf)
+    nothing = [None] * 6
+    yield "Rust, opt-level s: diagonal codebook of fixed size, no loader", rust("codebook") - rust("empty"), *nothing
+    yield "Rust, opt-level s: loader, every kind, assess", rust("loader") - rust("empty"), *nothing
     if header := emlearn(full):
         elf = build("emlearn", ["ROW_EMLEARN", f"INPUTS={full.dim}", f"CODES={full.codes}"],
                     ["-O2", f"-I{header}", f"-I{header}/emlearn", "-w"])
@@ -189,7 +201,8 @@ def main():
              "|---|---|---|---|---|---|---|---|---|"]
     for name, code, artifact, scratch, least, most, painted, worst in rows():
         cells = [code, artifact, scratch, painted, worst, least, most]
-        lines.append(f"| {name} | " + " | ".join("–" if c is None else f"{c:,}" for c in cells) + f" | {most / least:.3f} |")
+        lines.append(f"| {name} | " + " | ".join("–" if c is None else f"{c:,}" for c in cells)
+                     + (f" | {most / least:.3f} |" if most else " | – |"))
         print(lines[-1], file=sys.stderr)
     table = "\n".join(lines)
     if len(sys.argv) < 2:
