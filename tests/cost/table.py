@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What dab costs on a Cortex-M4F, as a table in Markdown:   tests/cost/table.py [FILE]
+"""What dab costs on a Cortex-M4F, as a table in Markdown:   tests/cost/table.py [FILE | --check]
 
 Every row is a program of its own, linked with only what it needs and run under QEMU, whose clock counts instructions.
 Code is .text and .rodata beyond an empty program's; weights are not code. With FILE (README.md), the table between
-its two marks is replaced. Needs arm-none-eabi-gcc, qemu-system-arm, the dab command (DAB=...) and, for the rows of
-emlearn, pip.
+its two marks is replaced. Needs arm-none-eabi-gcc, qemu-system-arm, the dab command (DAB=..., or cargo build
+--release) and, for the row of emlearn, pip. With --check, no table: the motor's row must keep within the limits below.
 """
 import json
 import os
@@ -26,6 +26,8 @@ BOARD = f"{ROOT}/examples/cortex-m-c"
 ARCH = ["-mcpu=cortex-m4", "-mfpu=fpv4-sp-d16", "-mfloat-abi=hard", "-mthumb"]
 MARKS = ("<!-- cost: tests/cost/table.py README.md -->", "<!-- end of cost -->")
 EMLEARN = "0.23.2"
+# What --check holds: time that does not depend on the input, stack beyond the scratch, code of the smallest program.
+MOST_OVER_LEAST, STACK, CODEBOOK = 1.05, 1024, 8192
 
 
 def command(*arguments, **options):
@@ -158,6 +160,37 @@ print(mixture.generate_code(model, name="gmm"))
     return f"{WORK}"
 
 
+def scratch_of(model):
+    """Bytes of scratch, as `dab inspect` says."""
+    if not os.path.exists(DAB):
+        sys.exit(f"table.py: there is no {DAB}: cargo build --release, or set DAB")
+    return int(command(DAB, "inspect", model).split(" bytes of scratch")[0].split()[-1].replace(",", ""))
+
+
+def dab(shape, opt, scratch):
+    """The program that assesses inputs of a model by libdab.a."""
+    prefix, artifact = library(opt), os.path.getsize(shape.model)
+    defines = ["ROW_DAB", f"FOLDER={shape.folder}", f"BYTES={artifact}", f"SCRATCH={scratch // 4}", f"INPUTS={shape.inputs}"]
+    return build(f"dab-{opt}", defines, ["-O2", f"-I{prefix}/include"], [f"{prefix}/lib/libdab.a"])
+
+
+class Motor:
+    """The model of examples/motor."""
+
+    folder = f"{ROOT}/examples/motor"
+    model, inputs = f"{folder}/model.dab", 26
+
+
+def check():
+    """What the table promises, as tests."""
+    exported = open(f"{BOARD}/model.c").read().split("DAB_ARTIFACT_SCRATCH_FLOATS ")[1]
+    least, most, painted, worst = measure(dab(Motor, "s", 4 * int(exported.split("u")[0])))
+    codebook = rust("codebook") - rust("empty")
+    print(f"{least} to {most} instructions, stack {painted} of at most {worst} bytes, codebook {codebook} bytes")
+    if not (most <= MOST_OVER_LEAST * least and 0.9 * worst <= painted <= worst <= STACK and codebook <= CODEBOOK):
+        sys.exit("that is not within the limits of tests/cost/table.py")
+
+
 def rust(program):
     """Code of a Rust program of examples/cortex-m."""
     command("../cargo-for", "thumbv7em-none-eabihf", "build", "--quiet", "--release", "--bin", program,
@@ -170,18 +203,14 @@ def rows():
     empty = sizes(build("empty", ["ROW_EMPTY"], ["-O2"]))
     full, diagonal = Shape("a", 640, 8, 10, "spectral"), Shape("c", 2048, 80, 1000, "diagonal")
     cholesky = Shape("b", 640, 8, 10, "cholesky")
-    motor = type("Motor", (), {"model": f"{ROOT}/examples/motor/model.dab", "inputs": 26, "folder": f"{ROOT}/examples/motor"})
     named = [("640→8, k 10, spectral", full, "A"), ("640→8, k 10, Cholesky", cholesky, None),
-             ("2048→80, k 1000, diagonal", diagonal, "C"), ("motor: 26→24→16→4, k 4, Cholesky", motor, None)]
+             ("2048→80, k 1000, diagonal", diagonal, "C"), ("motor: 26→24→16→4, k 4, Cholesky", Motor, None)]
     for name, shape, plain in named:
         for opt in ("3", "s"):
-            prefix, artifact = library(opt), os.path.getsize(shape.model)
-            about = command(DAB, "inspect", shape.model)
-            scratch = int(about.split(" bytes of scratch")[0].split()[-1].replace(",", ""))
-            defines = ["ROW_DAB", f"FOLDER={shape.folder}", f"BYTES={artifact}", f"SCRATCH={scratch // 4}",
-                       f"INPUTS={shape.inputs}"]
-            elf = build(f"dab-{shape.folder[-1]}-{opt}", defines, ["-O2", f"-I{prefix}/include"], [f"{prefix}/lib/libdab.a"])
-            yield f"{name}: dab, opt-level {opt}", sizes(elf) - empty, artifact, scratch, *measure(elf)
+            scratch = scratch_of(shape.model)
+            elf = dab(shape, opt, scratch)
+            size = os.path.getsize(shape.model)
+            yield f"{name}: dab, opt-level {opt}", sizes(elf) - empty, size, scratch, *measure(elf)
         if plain:
             # gcc fuses multiply-adds unless it is told not to; dab never does, so that all machines round alike.
             for flags in (["-O2"], ["-O2", "-ffp-contract=off"]):
@@ -197,6 +226,8 @@ def rows():
 
 
 def main():
+    if sys.argv[1:] == ["--check"]:
+        return check()
     lines = ["| program (Cortex-M4F) | code | artifact | scratch | stack | worst stack | instructions, least | most | most ÷ least |",
              "|---|---|---|---|---|---|---|---|---|"]
     for name, code, artifact, scratch, least, most, painted, worst in rows():
