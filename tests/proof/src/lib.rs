@@ -86,7 +86,7 @@ impl Random {
 
     /// Fills `input`, every eighth time with random bits, else with numbers in [−4, 4).
     pub fn fill(&mut self, input: &mut [f32]) {
-        let wild = self.bits() % 8 == 0;
+        let wild = self.bits().is_multiple_of(8);
         for x in input {
             let bits = self.bits();
             *x =
