@@ -46,7 +46,7 @@ impl Activation {
     }
 
     /// Applies the activation in place and brings the values into the numeric domain.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn apply(self, values: &mut [f32]) {
         match self {
             Self::Identity => map(values, |x| x),

@@ -56,7 +56,7 @@ pub fn saturate(x: f32) -> f32 {
 ///
 /// Ours because assignments need one per code: it has no branch, so a wide machine computes eight at a
 /// time and every argument costs the same. `x = n ln 2 + r`, |r| ≤ ½ ln 2, a polynomial in r, times 2ⁿ.
-#[inline(always)]
+#[cfg_attr(target_pointer_width = "64", inline(always))]
 #[must_use]
 pub fn exp(x: f32) -> f32 {
     /// Below this e^x is not a normal number.
@@ -95,7 +95,7 @@ pub fn sqrt(x: f32) -> f32 {
 }
 
 /// ln(1 + eˣ) without overflow: `max(x, 0) + ln(1 + e^−|x|)`.
-#[inline(always)]
+#[cfg_attr(target_pointer_width = "64", inline(always))]
 #[must_use]
 pub fn softplus(x: f32) -> f32 {
     let positive = if x > 0.0 { x } else { 0.0 };
@@ -103,7 +103,7 @@ pub fn softplus(x: f32) -> f32 {
 }
 
 /// Standard deviation from a raw encoder output: `softplus(raw − 5) + 1e-5` (method.md E1–E3).
-#[inline(always)]
+#[cfg_attr(target_pointer_width = "64", inline(always))]
 #[must_use]
 pub fn std_from_raw(raw: f32) -> f32 {
     softplus(raw - SOFTPLUS_SHIFT) + STD_FLOOR

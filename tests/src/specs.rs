@@ -187,6 +187,21 @@ pub fn real() -> [(&'static str, Spec); 3] {
     [("mlp", mlp), ("spectral", spectral), ("cholesky", cholesky)]
 }
 
+/// The models of `dab-proof`: one of each kind, every activation among them, small enough that a processor
+/// without an FPU runs them 100 000 times in a minute.
+pub fn proof() -> [(&'static str, Spec); 3] {
+    let [(_, diagonal), _, (_, mut cholesky)] = real();
+    let mut random = Random(2);
+    cholesky.layers = vec![dense(&mut random, 5, 5, Activation::Elu, 1.0)];
+    let mut spectral = bare(&mut random, CovarianceKind::Spectral, 3, 4, 2.0);
+    spectral.inputs = 4;
+    spectral.layers = vec![dense(&mut random, 4, 4, Activation::Tanh, 1.0)];
+    spectral.head.weight = random.floats(9 * 4, 4.0);
+    spectral.decoder =
+        Some(DecoderSpec { weight: random.floats(3, 1.0), bias: None, outputs: 1, task: Task::Regression });
+    [("diagonal", diagonal), ("spectral", spectral), ("cholesky", cholesky)]
+}
+
 /// A Gaussian from raw spectral outputs, with work memory of its own.
 ///
 /// # Panics

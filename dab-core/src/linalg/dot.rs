@@ -53,15 +53,33 @@ pub fn add_tail(acc: &mut Lanes, terms: impl Iterator<Item = f32>) {
     }
 }
 
+/// Adds `term(aᵢ, bᵢ)` to lane `i`. Spelt out for small machines: compiled for size, a loop over the lanes stays one
+/// and keeps them in memory.
+#[inline(always)]
+fn add_chunk(acc: &mut Lanes, a: &Lanes, b: &Lanes, term: impl Fn(f32, f32) -> f32) {
+    if WIDE {
+        for ((s, &a), &b) in acc.iter_mut().zip(a).zip(b) {
+            *s += term(a, b);
+        }
+    } else {
+        acc[0] += term(a[0], b[0]);
+        acc[1] += term(a[1], b[1]);
+        acc[2] += term(a[2], b[2]);
+        acc[3] += term(a[3], b[3]);
+        acc[4] += term(a[4], b[4]);
+        acc[5] += term(a[5], b[5]);
+        acc[6] += term(a[6], b[6]);
+        acc[7] += term(a[7], b[7]);
+    }
+}
+
 /// `Σ term(aᵢ, bᵢ)` over the shorter of the two slices, unfolded.
 #[inline(always)]
 pub fn accumulate(a: &[f32], b: &[f32], term: impl Fn(f32, f32) -> f32) -> Lanes {
     let ((a, a_tail), (b, b_tail)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
     let mut acc = [0.0; LANES];
     for (a, b) in a.iter().zip(b) {
-        for ((s, &a), &b) in acc.iter_mut().zip(a).zip(b) {
-            *s += term(a, b);
-        }
+        add_chunk(&mut acc, a, b, &term);
     }
     add_tail(&mut acc, a_tail.iter().zip(b_tail).map(|(&a, &b)| term(a, b)));
     acc
@@ -88,7 +106,7 @@ pub fn take(values: &[f32], n: usize) -> (&[f32], &[f32]) {
 }
 
 /// `out = W x + b`, `weight` row-major `[out, in]`. `out × in` multiply-adds.
-#[inline(always)]
+#[cfg_attr(target_pointer_width = "64", inline(always))]
 pub fn affine_into(out: &mut [f32], weight: &[f32], bias: &[f32], x: &[f32]) {
     let mut rest = weight;
     let (blocks, tail) = if WIDE { out.as_chunks_mut::<4>() } else { (&mut [][..], &mut *out) };

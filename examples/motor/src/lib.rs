@@ -1,0 +1,128 @@
+//! A motor watched by its own current: what the firmware does once the board is up.
+//!
+//! ```text
+//! boot: model in flash → checks → self-test      each window: ADC counts → inputs → speed, u → monitor → alarm
+//! ```
+//!
+//! The model (`model.dab`, backbone included) and a recorded stream (`stream.bin`: healthy, a winding opens, mended)
+//! lie in flash; a product would read its ADC instead. README.md says how both were made. Prints without
+//! formatting: `core::fmt` would be the largest part of the program, and the only one that can panic.
+#![no_std]
+#![forbid(unsafe_code)]
+
+use dab_core::monitor::{Config, Monitor, State};
+use dab_core::{Assessment, InputError, Model};
+use dab_proof::Aligned;
+
+/// Samples of the current in a window; one of the voltage follows.
+pub const WINDOW: usize = 24;
+/// Inputs of the model: the samples' differences from their mean, the mean, the voltage.
+pub const INPUTS: usize = WINDOW + 2;
+/// Floats of scratch, as `dab inspect` says.
+pub const SCRATCH: usize = 68;
+
+/// The model, aligned so that its numbers can be read in place.
+pub static MODEL: &Aligned<[u8]> = &Aligned(*include_bytes!("../model.dab"));
+/// Windows of `WINDOW + 1` little-endian 16-bit counts.
+pub static STREAM: &[u8] = include_bytes!("../stream.bin");
+
+/// The windows of the stream, as inputs of the model.
+pub fn windows() -> impl Iterator<Item = [f32; INPUTS]> {
+    let (windows, _) = STREAM.as_chunks::<{ 2 * (WINDOW + 1) }>();
+    windows.iter().map(|window| {
+        let (counts, _) = window.as_chunks::<2>();
+        let counts = || counts.iter().map(|&c| i32::from(u16::from_le_bytes(c)));
+        let mean = counts().take(WINDOW).sum::<i32>() / WINDOW as i32;
+        let voltage = counts().skip(WINDOW);
+        let values = counts().take(WINDOW).map(|c| c - mean).chain([mean]).chain(voltage);
+        let mut inputs = [0.0; INPUTS];
+        for (input, value) in inputs.iter_mut().zip(values) {
+            *input = value as f32;
+        }
+        inputs
+    })
+}
+
+/// Speed in rad/s, and what the model says of the window.
+fn estimate(
+    model: &Model<'_>,
+    window: &[f32],
+    scratch: &mut [f32; SCRATCH],
+) -> Result<(f32, Assessment), InputError> {
+    let mut speed = [0.0];
+    let assessment = model.predict_into(window, &mut speed, scratch)?;
+    Ok((speed[0], assessment))
+}
+
+/// A monitor that trusts what one in a hundred healthy windows exceeds at most; `None` without a calibration table.
+fn monitor(model: &Model<'_>) -> Option<Monitor> {
+    let table = model.calibration()?;
+    Monitor::new(Config {
+        enter: table.threshold(0.01)?,
+        exit: table.threshold(0.05)?,
+        enter_votes: 4,
+        exit_votes: 8,
+        window: 8,
+        min_dwell: 10,
+        timeout: 3,
+    })
+}
+
+/// Boots, watches the stream and prints each change. Whether the model could be used at all.
+pub fn run(print: fn(&str)) -> bool {
+    let mut scratch = [0.0; SCRATCH];
+    let Ok(model) = Model::from_bytes(&MODEL.0) else {
+        print("the model is damaged\n");
+        return false;
+    };
+    if model.self_test(&mut scratch).is_err() {
+        print("self-test failed: do not trust this build\n");
+        return false;
+    }
+    let Some(mut monitor) = monitor(&model) else { return false };
+    print("self-test passed\n");
+    let mut before = monitor.state();
+    for (now, window) in (0..).zip(windows()) {
+        let Ok((speed, assessment)) = estimate(&model, &window, &mut scratch) else { return false };
+        let state = monitor.observe(now, assessment.uncertainty);
+        if state != before {
+            print("window ");
+            print_number(print, now, 0);
+            print(match state {
+                State::Nominal => ": trusted, speed ",
+                State::Fallback => ": fallback, speed ",
+                State::Stale => ": no data, speed ",
+            });
+            print_number(print, speed as u32, 0);
+            print(" rad/s, u ");
+            print_number(print, (assessment.uncertainty * 100.0) as u32, 2);
+            print(" nats\n");
+            before = state;
+        }
+    }
+    print_number(print, monitor.statistics().inputs as u32, 0);
+    print(" windows, ");
+    print_number(print, monitor.statistics().alarms as u32, 0);
+    print(" alarms\n");
+    true
+}
+
+/// Prints `number / 10^decimals`. By subtraction: a division is a panic that must be proved away.
+fn print_number(print: fn(&str), mut number: u32, decimals: u32) {
+    let mut started = false;
+    for left in (0..10).rev() {
+        let place = 10u32.wrapping_pow(left);
+        let mut digits = "0123456789";
+        while number >= place {
+            number -= place;
+            digits = digits.get(1..).unwrap_or("");
+        }
+        started |= !digits.starts_with('0') || left <= decimals;
+        if started {
+            print(digits.get(..1).unwrap_or(""));
+        }
+        if left == decimals && decimals > 0 {
+            print(".");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+/* What a row of the table runs: chosen by -DROW_..., with the numbers of -DFOLDER. */
+#ifndef ROWS_H
+#define ROWS_H
+#include <stdbool.h>
+#include <stdint.h>
+
+#define QUOTE(x) #x
+#define TEXT(x) QUOTE(x)
+/* A file of numbers in flash, in a section of its own so that it does not count as code. */
+#define NUMBERS(name, file)                                                                          \
+    __asm__(".section .weights,\"a\"\n .balign 16\n .global " #name "\n" #name ": .incbin \"" file "\"\n .text\n"); \
+    extern const float name[]
+
+static volatile float sink;
+
+#if defined(ROW_EMPTY)
+enum { INPUTS = 1 };
+static bool prepare(void) { return true; }
+__attribute__((noinline)) static void call(const float *x) { sink = *x; }
+
+#elif defined(ROW_DAB)
+#include <dab.h>
+NUMBERS(artifact, TEXT(FOLDER) "/model.dab");
+static uint64_t storage[DAB_MODEL_BYTES / 8];
+static float scratch[SCRATCH];
+static dab_model *model;
+static bool prepare(void) {
+    return dab_model_init(storage, sizeof storage, artifact, BYTES, &model) == DAB_OK &&
+           dab_self_test(model, scratch, sizeof scratch) == DAB_OK;
+}
+__attribute__((noinline)) static void call(const float *x) {
+    dab_assessment a = {.size = sizeof a};
+    dab_assess(model, x, INPUTS, scratch, sizeof scratch, &a);
+    sink = a.uncertainty;
+}
+
+#elif defined(ROW_PLAIN_A) || defined(ROW_PLAIN_C)
+#include "../../dab-core/benches/assess/plain.c"
+NUMBERS(weight, TEXT(FOLDER) "/weight.f32");
+NUMBERS(mean, TEXT(FOLDER) "/mean.f32");
+NUMBERS(precision, TEXT(FOLDER) "/precision.f32");
+NUMBERS(log_det, TEXT(FOLDER) "/log_det.f32");
+NUMBERS(prior, TEXT(FOLDER) "/prior.f32");
+static bool prepare(void) { return true; }
+#if defined(ROW_PLAIN_A)
+enum { INPUTS = A_IN };
+__attribute__((noinline)) static void call(const float *x) {
+    sink = plain_a(x, (const void *)weight, (const void *)mean, (const void *)precision, log_det, prior, 1.0f);
+}
+#else
+enum { INPUTS = C_IN };
+__attribute__((noinline)) static void call(const float *x) {
+    sink = plain_c(x, (const void *)weight, (const void *)mean, (const void *)precision, log_det, prior, 1.0f);
+}
+#endif
+
+#elif defined(ROW_EMLEARN)
+#include "emlearn.h"
+static bool prepare(void) { return true; }
+__attribute__((noinline)) static void call(const float *x) {
+    float probabilities[CODES], score;
+    gmm_score(x, INPUTS, probabilities, &score);
+    sink = score;
+}
+#endif
+#endif

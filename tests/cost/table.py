@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+"""What dab costs on a Cortex-M4F, as a table in Markdown:   tests/cost/table.py [FILE | --check]
+
+Every row is a program of its own, linked with only what it needs and run under QEMU, whose clock counts instructions.
+Code is .text and .rodata beyond an empty program's; weights are not code. With FILE (README.md), the table between
+its two marks is replaced. Needs arm-none-eabi-gcc, qemu-system-arm, the dab command (DAB=..., or cargo build
+--release) and, for the row of emlearn, pip. With --check, no table: the motor's row must keep within the limits below.
+"""
+import json
+import os
+import random
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+import stack
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+CACHE = os.environ.get("CARGO_TARGET_DIR") or os.path.join(
+    os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "dab/target")
+DAB = os.environ.get("DAB", os.path.join(CACHE, "release/dab"))
+WORK = tempfile.mkdtemp()
+BOARD = f"{ROOT}/examples/cortex-m-c"
+ARCH = ["-mcpu=cortex-m4", "-mfpu=fpv4-sp-d16", "-mfloat-abi=hard", "-mthumb"]
+MARKS = ("<!-- cost: tests/cost/table.py README.md -->", "<!-- end of cost -->")
+EMLEARN = "0.23.2"
+# What --check holds: time that does not depend on the input, stack beyond the scratch, code of the smallest program.
+MOST_OVER_LEAST, STACK, CODEBOOK = 1.05, 1024, 8192
+
+
+def command(*arguments, **options):
+    done = subprocess.run(arguments, capture_output=True, text=True, **options)
+    if done.returncode:
+        sys.exit(f"{' '.join(arguments)}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def floats(path, values):
+    with open(path, "wb") as file:
+        file.write(struct.pack(f"<{len(values)}f", *values))
+
+
+class Shape:
+    """A model with random weights: the artifact, and the same numbers as the plain C wants them."""
+
+    def __init__(self, name, inputs, dim, codes, covariance):
+        self.name, self.inputs, self.dim, self.codes, self.full = name, inputs, dim, codes, covariance != "diagonal"
+        self.folder = f"{WORK}/{name}"
+        os.mkdir(self.folder)
+        draw = random.Random(name).uniform
+        raw = dim + dim * (dim + 1) // 2 if self.full else 2 * dim
+        tensors = {"head.weight": ([raw, inputs], [draw(-1, 1) * 4 / inputs**0.5 for _ in range(raw * inputs)])}
+        tensors["codes.mean"] = ([codes, dim], [draw(-2, 2) for _ in range(codes * dim)])
+        tensors["codes.prior"] = ([codes], [1 / codes] * codes)
+        covs = []
+        for _ in range(codes):
+            b = [[draw(-0.5, 0.5) for _ in range(dim)] for _ in range(dim)]
+            for i in range(dim):
+                for j in range(dim) if self.full else [i]:
+                    covs.append(sum(x * y for x, y in zip(b[i], b[j])) + (0.3 if i == j else 0.0))
+        tensors["codes.cov"] = ([codes, dim, dim] if self.full else [codes, dim], covs)
+        header, data = {"__metadata__": {"covariance": covariance}}, b""
+        for key, (shape, values) in tensors.items():
+            begin = len(data)
+            data += struct.pack(f"<{len(values)}f", *values)
+            header[key] = {"dtype": "F32", "shape": shape, "data_offsets": [begin, len(data)]}
+        text = json.dumps(header).encode()
+        with open(f"{self.folder}/weights.safetensors", "wb") as file:
+            file.write(struct.pack("<Q", len(text)) + text + data)
+        self.model = f"{self.folder}/model.dab"
+        command(DAB, "pack", f"{self.folder}/weights.safetensors", "-o", self.model)
+        self.plain(raw)
+
+    def plain(self, raw):
+        """The numbers of the artifact (docs/format.md) in the order of dab-core/benches/assess/plain.c."""
+        with open(self.model, "rb") as file:
+            data = file.read()
+        offset, length = struct.unpack_from("<II", data, 32)
+        rest = list(struct.unpack_from(f"<{length // 4}f", data, offset))
+        take = lambda n: [rest.pop(0) for _ in range(n)] if n < 5000 else [rest[:n], rest.__delitem__(slice(n))][0]
+        k, d = self.codes, self.dim
+        weight, mean = take(raw * self.inputs), take(k * d)
+        precision = take(k * d * (d + 1) // 2) if self.full else take(k * d)
+        self.mean, self.log_det, self.prior = mean, take(k), take(k)
+        if self.full:
+            triangles = iter(precision)
+            precision = [next(triangles) if j <= i else 0.0 for _ in range(k) for i in range(d) for j in range(d)]
+        else:
+            mean = [mean[c * d + i] for i in range(d) for c in range(k)]
+            precision = [precision[c * d + i] for i in range(d) for c in range(k)]
+        self.precision = precision
+        floats(f"{self.folder}/weight.f32", [weight[r * self.inputs + i] for i in range(self.inputs) for r in range(raw)])
+        floats(f"{self.folder}/mean.f32", mean)
+        floats(f"{self.folder}/precision.f32", precision)
+        floats(f"{self.folder}/log_det.f32", self.log_det)
+        floats(f"{self.folder}/prior.f32", self.prior)
+
+
+def library(opt):
+    """libdab.a for the Cortex-M4F at an optimisation level."""
+    prefix = f"{CACHE}/device/cost-{opt}"
+    env = dict(os.environ, PREFIX=prefix, TARGET="thumbv7em-none-eabihf", OPT=opt)
+    command(f"{ROOT}/dab-ffi/install", env=env)
+    return prefix
+
+
+def build(row, defines, flags, libraries=()):
+    """The program of a row: its ELF file."""
+    script = open(f"{BOARD}/link.ld").read().replace("64K", "4M").replace("16K", "1M")
+    script = script.replace("  .data :", "  .weights : { *(.weights) } > FLASH\n  .data :")
+    open(f"{WORK}/link.ld", "w").write(script)
+    elf = f"{WORK}/{row}.elf"
+    command("arm-none-eabi-gcc", "-std=gnu11", *ARCH, *flags, "-ffunction-sections", "-fdata-sections", f"-I{BOARD}",
+            *[f"-D{d}" for d in defines], f"{ROOT}/tests/cost/cost.c", f"{BOARD}/board.c", *libraries, "-lm",
+            "-nostartfiles", "--specs=nano.specs", "-T", f"{WORK}/link.ld", "-Wl,--gc-sections", "-o", elf)
+    return elf
+
+
+def sizes(elf):
+    lines = command("arm-none-eabi-size", "-A", elf).splitlines()
+    found = {line.split()[0]: int(line.split()[1]) for line in lines if line.startswith(".")}
+    return found.get(".text", 0) + found.get(".rodata", 0)
+
+
+def measure(elf):
+    """Least and most instructions, stack by painting, worst stack."""
+    said = command("qemu-system-arm", "-M", "mps2-an386", "-icount", "shift=6", "-display", "none", "-chardev",
+                   "stdio,id=out", "-semihosting-config", "enable=on,target=native,chardev=out", "-kernel", elf,
+                   timeout=300)
+    return *[int(word) for word in said.split()], stack.worst(elf, "call")
+
+
+def emlearn(shape):
+    """The C that emlearn generates for a mixture of the same k and d; None when it cannot be had."""
+    if not shutil.which("pip3"):
+        return None
+    done = subprocess.run(["pip3", "download", "--quiet", "--no-deps", "-d", WORK, f"emlearn=={EMLEARN}"])
+    if done.returncode:
+        return None
+    command(sys.executable, "-m", "zipfile", "-e", f"{WORK}/emlearn-{EMLEARN}-py3-none-any.whl", WORK)
+    generate = f"""
+import sys, types
+import numpy
+package = types.ModuleType("emlearn"); package.__path__ = [sys.argv[1] + "/emlearn"]; sys.modules["emlearn"] = package
+from emlearn import mixture
+k, d = {shape.codes}, {shape.dim}
+model = types.SimpleNamespace(
+    _means=numpy.array({shape.mean}).reshape(k, d), _covariance_type="full",
+    _precisions_col=numpy.array({shape.precision}).reshape(k, d, d).transpose(0, 2, 1),
+    _log_det=-0.5 * numpy.array({shape.log_det}), _log_weights=numpy.log(numpy.array({shape.prior})))
+print(mixture.generate_code(model, name="gmm"))
+"""
+    done = subprocess.run([sys.executable, "-c", generate, WORK], capture_output=True, text=True)
+    if done.returncode:
+        print(f"emlearn: {done.stderr.strip().splitlines()[-1]}", file=sys.stderr)
+        return None
+    open(f"{WORK}/emlearn.h", "w").write(done.stdout)
+    return f"{WORK}"
+
+
+def scratch_of(model):
+    """Bytes of scratch, as `dab inspect` says."""
+    if not os.path.exists(DAB):
+        sys.exit(f"table.py: there is no {DAB}: cargo build --release, or set DAB")
+    return int(command(DAB, "inspect", model).split(" bytes of scratch")[0].split()[-1].replace(",", ""))
+
+
+def dab(shape, opt, scratch):
+    """The program that assesses inputs of a model by libdab.a."""
+    prefix, artifact = library(opt), os.path.getsize(shape.model)
+    defines = ["ROW_DAB", f"FOLDER={shape.folder}", f"BYTES={artifact}", f"SCRATCH={scratch // 4}", f"INPUTS={shape.inputs}"]
+    return build(f"dab-{opt}", defines, ["-O2", f"-I{prefix}/include"], [f"{prefix}/lib/libdab.a"])
+
+
+class Motor:
+    """The model of examples/motor."""
+
+    folder = f"{ROOT}/examples/motor"
+    model, inputs = f"{folder}/model.dab", 26
+
+
+def check():
+    """What the table promises, as tests."""
+    exported = open(f"{BOARD}/model.c").read().split("DAB_ARTIFACT_SCRATCH_FLOATS ")[1]
+    least, most, painted, worst = measure(dab(Motor, "s", 4 * int(exported.split("u")[0])))
+    codebook = rust("codebook") - rust("empty")
+    print(f"{least} to {most} instructions, stack {painted} of at most {worst} bytes, codebook {codebook} bytes")
+    if not (most <= MOST_OVER_LEAST * least and 0.9 * worst <= painted <= worst <= STACK and codebook <= CODEBOOK):
+        sys.exit("that is not within the limits of tests/cost/table.py")
+
+
+def rust(program):
+    """Code of a Rust program of examples/cortex-m."""
+    command("../cargo-for", "thumbv7em-none-eabihf", "build", "--quiet", "--release", "--bin", program,
+            cwd=f"{ROOT}/examples/cortex-m")
+    return sizes(f"{CACHE}/device/thumbv7em-none-eabihf/release/{program}")
+
+
+def rows():
+    """Name, code, artifact, scratch, and what `measure` found, of every row."""
+    empty = sizes(build("empty", ["ROW_EMPTY"], ["-O2"]))
+    full, diagonal = Shape("a", 640, 8, 10, "spectral"), Shape("c", 2048, 80, 1000, "diagonal")
+    cholesky = Shape("b", 640, 8, 10, "cholesky")
+    named = [("640→8, k 10, spectral", full, "A"), ("640→8, k 10, Cholesky", cholesky, None),
+             ("2048→80, k 1000, diagonal", diagonal, "C"), ("motor: 26→24→16→4, k 4, Cholesky", Motor, None)]
+    for name, shape, plain in named:
+        for opt in ("3", "s"):
+            scratch = scratch_of(shape.model)
+            elf = dab(shape, opt, scratch)
+            size = os.path.getsize(shape.model)
+            yield f"{name}: dab, opt-level {opt}", sizes(elf) - empty, size, scratch, *measure(elf)
+        if plain:
+            # gcc fuses multiply-adds unless it is told not to; dab never does, so that all machines round alike.
+            for flags in (["-O2"], ["-O2", "-ffp-contract=off"]):
+                elf = build(f"plain-{plain}", [f"ROW_PLAIN_{plain}", f"FOLDER={shape.folder}"], flags)
+                yield f"{name}: plain C, {' '.join(flags)}", sizes(elf) - empty, None, None, *measure(elf)
+    nothing = [None] * 6
+    yield "Rust, opt-level s: diagonal codebook of fixed size, no loader", rust("codebook") - rust("empty"), *nothing
+    yield "Rust, opt-level s: loader, every kind, assess", rust("loader") - rust("empty"), *nothing
+    if header := emlearn(full):
+        elf = build("emlearn", ["ROW_EMLEARN", f"INPUTS={full.dim}", f"CODES={full.codes}"],
+                    ["-O2", f"-I{header}", f"-I{header}/emlearn", "-w"])
+        yield f"mixture of 10 in 8 dimensions, no network: emlearn {EMLEARN}, -O2", sizes(elf) - empty, None, None, *measure(elf)
+
+
+def main():
+    if sys.argv[1:] == ["--check"]:
+        return check()
+    lines = ["| program (Cortex-M4F) | code | artifact | scratch | stack | worst stack | instructions, least | most | most ÷ least |",
+             "|---|---|---|---|---|---|---|---|---|"]
+    for name, code, artifact, scratch, least, most, painted, worst in rows():
+        cells = [code, artifact, scratch, painted, worst, least, most]
+        lines.append(f"| {name} | " + " | ".join("–" if c is None else f"{c:,}" for c in cells)
+                     + (f" | {most / least:.3f} |" if most else " | – |"))
+        print(lines[-1], file=sys.stderr)
+    table = "\n".join(lines)
+    if len(sys.argv) < 2:
+        print(table)
+        return
+    text = open(sys.argv[1]).read()
+    before, rest = text.split(MARKS[0])
+    open(sys.argv[1], "w").write(f"{before}{MARKS[0]}\n\n{table}\n\n{MARKS[1]}{rest.split(MARKS[1])[1]}")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    finally:
+        shutil.rmtree(WORK)

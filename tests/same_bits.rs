@@ -1,0 +1,28 @@
+//! The workload that proves the same bits on every machine (`dab-proof`), on this one. `tests/device` runs it
+//! under QEMU.
+
+use dab_tests::{repository, specs};
+
+/// Compares a committed file with what it should hold, or writes it with `DAB_BLESS=1`.
+fn committed(path: &str, expected: &[u8]) {
+    let file = repository().join("tests/proof").join(path);
+    if std::env::var_os("DAB_BLESS").is_some() {
+        std::fs::write(&file, expected).expect("writable");
+        return;
+    }
+    let found = std::fs::read(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+    assert!(found == expected, "{path}: not what this code gives; DAB_BLESS=1 accepts the new one");
+}
+
+#[test]
+fn the_models_are_what_the_writer_gives() {
+    for (name, spec) in specs::proof() {
+        committed(&format!("models/{name}.dab"), &spec.to_bytes().expect("a sound model"));
+    }
+}
+
+#[test]
+fn this_machine_gives_the_committed_hash() {
+    let hash = dab_proof::all().expect("sound models");
+    committed("hash", format!("{hash:016x}\n").as_bytes());
+}
