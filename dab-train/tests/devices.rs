@@ -10,6 +10,7 @@ use dab_train::{
     data::{self, DataConfig},
     device::DeviceChoice,
     export, finetune,
+    parity::Parity,
     trainer::Setting,
 };
 
@@ -65,7 +66,7 @@ fn run(covariance: &str, device: &Device) -> (Vec<f64>, Vec<f32>) {
     let artifact = export::artifact(&run.trained, &features, Vec::new()).unwrap();
     let scores = export::scores(&artifact, &features).unwrap();
     let trained = run.trained.score(&features, device).unwrap().uncertainty;
-    export::verify(&trained, &scores).unwrap();
+    Parity::new(&trained, &scores).unwrap().check().unwrap();
     let epoch = &run.history[0];
     (vec![epoch.nll, epoch.distortion, epoch.rate], scores)
 }
