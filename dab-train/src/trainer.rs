@@ -1,7 +1,8 @@
 //! The epochs of one run: data in, trained model out, with progress, early stopping and exact resume.
 //!
-//! `Task` + `Experiment` → [`train`] → `Run`, which [`restore`] brings back. Every random number comes from a stream named by seed and epoch, so a run
-//! that was killed and resumed from its checkpoint gives the same bits as one that was not.
+//! `Task` + `Experiment` → [`train`] → `Run`, which [`restore`] brings back. Every random number comes from a stream
+//! named by seed and epoch, so a run that was killed and resumed from its checkpoint gives the same bits as one that
+//! was not.
 
 use std::{
     path::PathBuf,
