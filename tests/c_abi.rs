@@ -45,7 +45,9 @@ fn installed() -> &'static Path {
     static TREE: OnceLock<PathBuf> = OnceLock::new();
     TREE.get_or_init(|| {
         let tree = folder("installed");
-        let said = text(run(Command::new(repository().join("dab-ffi/install")).env("PREFIX", &tree)));
+        // As a user calls it: cargo is what the path has.
+        let mut install = Command::new(repository().join("dab-ffi/install"));
+        let said = text(run(install.env("PREFIX", &tree).env_remove("CARGO")));
         println!("{said}");
         tree
     })

@@ -18,7 +18,7 @@ use nalgebra::SVector;
 
 use crate::divergence::{self, CodeView, Precision};
 use crate::gaussian::{Covariance, Diagonal, Full, Gaussian, GaussianView, Spread};
-use crate::linalg::dot::{LANES, add_tail, fold, take};
+use crate::linalg::dot::{LANES, WIDE, fold, take};
 use crate::linalg::triangle::{Layout, Triangle, packed_len};
 use crate::scalar::{SMALLEST, exp, flush, in_domain, saturate};
 
@@ -120,8 +120,13 @@ impl<'a> CodebookView<'a> {
     /// Writes D_κ of every code, nats (E4).
     #[inline(always)]
     pub fn distances_into(&self, p: &GaussianView<'_>, distances: &mut [f32]) {
-        // The kind is decided once, not once a code.
+        // On a wide machine the kind is decided once, not once a code.
         match self.layout {
+            _ if !WIDE => {
+                for (distance, code) in distances.iter_mut().zip(self.codes()) {
+                    *distance = divergence::kl(p, &code);
+                }
+            }
             PrecisionLayout::Diagonal => {
                 for (distance, code) in distances.iter_mut().zip(self.codes_with(Precision::Diagonal)) {
                     *distance = divergence::kl(p, &code);
@@ -143,19 +148,28 @@ impl<'a> CodebookView<'a> {
     #[must_use]
     pub fn expected_distance(&self, distances: &[f32]) -> Expected {
         let (nearest, nearest_distance) = self.nearest(distances);
-        let ((d, d_tail), (pi, pi_tail)) = (distances.as_chunks::<LANES>(), self.priors.as_chunks::<LANES>());
         let (mut total, mut excess) = ([0.0; LANES], [0.0; LANES]);
-        let weight = |d: f32, pi: f32| self.weight(pi, d - nearest_distance);
-        for (d, pi) in d.iter().zip(pi) {
-            for (((t, e), &d), &pi) in total.iter_mut().zip(&mut excess).zip(d).zip(pi) {
-                let w = weight(d, pi);
-                *t += w;
-                *e += w * (d - nearest_distance);
+        let mut add = |lane: usize, d: f32, pi: f32| {
+            let w = self.weight(pi, d - nearest_distance);
+            total[lane % LANES] += w;
+            excess[lane % LANES] += w * (d - nearest_distance);
+        };
+        let ((d, d_tail), (pi, pi_tail)) = (distances.as_chunks::<LANES>(), self.priors.as_chunks::<LANES>());
+        if WIDE {
+            // Blocks of known length, of which a wide machine computes all weights at once.
+            for (d, pi) in d.iter().zip(pi) {
+                for lane in 0..LANES {
+                    add(lane, d[lane], pi[lane]);
+                }
+            }
+            for (lane, (&d, &pi)) in d_tail.iter().zip(pi_tail).enumerate() {
+                add(lane, d, pi);
+            }
+        } else {
+            for (i, (&d, &pi)) in distances.iter().zip(self.priors).enumerate() {
+                add(i, d, pi);
             }
         }
-        let tails = || d_tail.iter().zip(pi_tail);
-        add_tail(&mut total, tails().map(|(&d, &pi)| weight(d, pi)));
-        add_tail(&mut excess, tails().map(|(&d, &pi)| weight(d, pi) * (d - nearest_distance)));
         let uncertainty = saturate(nearest_distance + fold(excess) / fold(total));
         Expected { uncertainty, nearest, nearest_distance }
     }

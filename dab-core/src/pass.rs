@@ -14,7 +14,7 @@ use crate::error::InputError;
 use crate::gaussian::{GaussianView, Spread};
 use crate::isa::{Isa, Kernel};
 use crate::layers::{add_into, normalize_into};
-use crate::linalg::dot::{affine_into, take};
+use crate::linalg::dot::{WIDE, affine_into, take};
 use crate::linalg::jacobi;
 use crate::model::{Decoder, Model, check_len};
 use crate::scalar::tame;
@@ -126,16 +126,13 @@ impl Model<'_> {
             let (bias, rest) = take(rest, if layer.bias { outputs } else { 0 });
             params = rest;
             affine_into(y, weight, bias, x);
-            match layer.residual {
-                Some(r) if r.before_activation => {
-                    add_into(y, held);
-                    layer.activation.apply(y);
-                }
-                Some(_) => {
-                    layer.activation.apply(y);
-                    add_into(y, held);
-                }
-                None => layer.activation.apply(y),
+            let adds = |before| layer.residual.is_some_and(|r| r.before_activation == before);
+            if adds(true) {
+                add_into(y, held);
+            }
+            layer.activation.apply(y);
+            if adds(false) {
+                add_into(y, held);
             }
             core::mem::swap(&mut now, &mut next);
             width = outputs;
@@ -189,8 +186,8 @@ impl<'s> Kernel for Pass<'_, '_, 's> {
 
     #[inline(always)]
     fn call(self) -> Self::Output {
-        // First without a branch per value, which a wide machine does many at a time.
-        if self.input.iter().fold(false, |bad, x| bad | !x.is_finite())
+        // On a wide machine first without a branch per value: it does many at a time.
+        if (!WIDE || self.input.iter().fold(false, |bad, x| bad | !x.is_finite()))
             && let Some(index) = self.input.iter().position(|x| !x.is_finite())
         {
             return Err(InputError::NonFinite { index });

@@ -6,9 +6,10 @@
 //! products 2⁻¹²³, so no subnormal arises either, and a process that runs with flush-to-zero (a
 //! foreign library may have set it) still gets the same bits.
 //!
-//! `ln`, `tanh`, … come from libm on every target, also where the platform has its own: the host's differ
-//! from libm's in the last bit for about one input in two hundred. `exp` is plain
-//! arithmetic, here: the same bits by construction, no branch, and as wide as the machine.
+//! `ln` comes from libm on every target, also where the platform has its own: the host's differs from libm's in
+//! the last bit for about one input in two hundred. `exp` is plain arithmetic, here: the same bits by
+//! construction, no branch, and as wide as the machine. All others are made of these two, so that a device
+//! carries no other.
 
 /// The smallest non-zero magnitude of the domain, 2⁻⁵⁰ ≈ 8.9e-16.
 pub const SMALLEST: f32 = 1.0 / LARGEST;
@@ -21,7 +22,7 @@ pub const SOFTPLUS_SHIFT: f32 = 5.0;
 pub const STD_FLOOR: f32 = 1e-5;
 
 /// `x` brought into the domain: saturated at ±2⁵⁰, flushed to zero below 2⁻⁵⁰.
-#[inline(always)]
+#[cfg_attr(target_pointer_width = "64", inline(always))]
 #[must_use]
 pub fn tame(x: f32) -> f32 {
     let x = if x > LARGEST { LARGEST } else { x };
@@ -52,15 +53,15 @@ pub fn saturate(x: f32) -> f32 {
     if x <= f32::MAX { x } else { f32::MAX }
 }
 
-/// eˣ within 2 ulp; 0 where it would be below the normal numbers, at most 2¹²⁷ · 1.7 above.
+/// Below this e^x is not a normal number.
+const LOWEST: f32 = -87.3;
+
+/// `q` and 2ⁿ of `eˣ = 2ⁿ (1 + q)`, |q| < 0.42, for x limited to where 2ⁿ is a normal number.
 ///
 /// Ours because assignments need one per code: it has no branch, so a wide machine computes eight at a
-/// time and every argument costs the same. `x = n ln 2 + r`, |r| ≤ ½ ln 2, a polynomial in r, times 2ⁿ.
+/// time and every argument costs the same. `x = n ln 2 + r`, |r| ≤ ½ ln 2, and a polynomial in r.
 #[cfg_attr(target_pointer_width = "64", inline(always))]
-#[must_use]
-pub fn exp(x: f32) -> f32 {
-    /// Below this e^x is not a normal number.
-    const LOWEST: f32 = -87.3;
+fn exp_parts(x: f32) -> (f32, f32) {
     /// Above this 2ⁿ would overflow.
     const HIGHEST: f32 = 88.3;
     /// Adding it rounds to a whole number, which is then in the last bits.
@@ -75,9 +76,22 @@ pub fn exp(x: f32) -> f32 {
     let whole = shifted - ROUND;
     let r = (limited - whole * LN_2[0]) - whole * LN_2[1];
     let p = ((((P[0] * r + P[1]) * r + P[2]) * r + P[3]) * r + P[4]) * r + P[5];
-    let fraction = (p * (r * r) + r) + 1.0;
-    let power = f32::from_bits(shifted.to_bits().wrapping_add(127) << 23);
-    if x < LOWEST { 0.0 } else { fraction * power }
+    (p * (r * r) + r, f32::from_bits(shifted.to_bits().wrapping_add(127) << 23))
+}
+
+/// eˣ within 2 ulp; 0 where it would be below the normal numbers, at most 2¹²⁷ · 1.7 above.
+#[inline(always)]
+#[must_use]
+pub fn exp(x: f32) -> f32 {
+    let (q, power) = exp_parts(x);
+    if x < LOWEST { 0.0 } else { (q + 1.0) * power }
+}
+
+/// eˣ − 1 for x ≤ 0, also where eˣ is close to 1.
+#[inline(always)]
+fn exp_minus_one(x: f32) -> f32 {
+    let (q, power) = exp_parts(x);
+    q * power + (power - 1.0)
 }
 
 /// Natural logarithm, within 1 ulp.
@@ -99,7 +113,10 @@ pub fn sqrt(x: f32) -> f32 {
 #[must_use]
 pub fn softplus(x: f32) -> f32 {
     let positive = if x > 0.0 { x } else { 0.0 };
-    positive + libm::log1pf(exp(-x.abs()))
+    let small = exp(-x.abs());
+    // ln(1 + e): what is lost in rounding 1 + e is added again.
+    let one = 1.0 + small;
+    positive + (ln(one) + (small - (one - 1.0)) / one)
 }
 
 /// Standard deviation from a raw encoder output: `softplus(raw − 5) + 1e-5` (method.md E1–E3).
@@ -113,14 +130,35 @@ pub fn std_from_raw(raw: f32) -> f32 {
 #[inline(always)]
 #[must_use]
 pub fn elu(x: f32) -> f32 {
-    if x > 0.0 { x } else { libm::expm1f(x) }
+    if x > 0.0 { x } else { exp_minus_one(x) }
 }
 
-/// Gaussian error linear unit, exact form: `x Φ(x)`.
+/// Gaussian error linear unit, `x Φ(x)`, within 4e-7 |x|.
+///
+/// `Φ(−√2 z) = ½ erfc(z) = ½ t e^(P(t) − z²)` for z ≥ 0, with `t = 1 / (1 + z/2)`.
 #[inline(always)]
 #[must_use]
 pub fn gelu(x: f32) -> f32 {
-    0.5 * x * (1.0 + libm::erff(x * core::f32::consts::FRAC_1_SQRT_2))
+    /// Polynomial through `ln(erfc(z) / t) + z²` at Chebyshev's points, until e^−z² is no normal number.
+    const P: [f32; 9] = [
+        8.263_247e-2,
+        -0.574_622_2,
+        1.515_111_4,
+        -1.827_272_9,
+        0.883_294_7,
+        -0.248_952_54,
+        0.442_421_94,
+        0.992_556_1,
+        -1.265_169_1,
+    ];
+    let z = x.abs() * core::f32::consts::FRAC_1_SQRT_2;
+    let t = 1.0 / (1.0 + 0.5 * z);
+    let mut p = 0.0;
+    for c in P {
+        p = p * t + c;
+    }
+    let tail = 0.5 * t * exp(p - z * z);
+    x * if x > 0.0 { 1.0 - tail } else { tail }
 }
 
 /// Sigmoid linear unit: `x / (1 + e^−x)`.
@@ -131,11 +169,13 @@ pub fn silu(x: f32) -> f32 {
     x / (1.0 + exp(-x))
 }
 
-/// Hyperbolic tangent.
+/// Hyperbolic tangent: `−m / (m + 2)` with `m = e^−2|x| − 1`.
 #[inline(always)]
 #[must_use]
 pub fn tanh(x: f32) -> f32 {
-    libm::tanhf(x)
+    let m = exp_minus_one(-2.0 * x.abs());
+    let size = -m / (m + 2.0);
+    if x < 0.0 { -size } else { size }
 }
 
 #[cfg(test)]
@@ -198,6 +238,18 @@ mod tests {
             let x64 = f64::from(x);
             let expected = x64.max(0.0) + libm::log1p(libm::exp(-x64.abs()));
             prop_assert!((f64::from(softplus(x)) - expected).abs() <= RELATIVE * expected);
+        }
+
+        #[test]
+        fn activations_agree_with_float64(x in prop_oneof![-20f32..20.0, -1e-3f32..1e-3]) {
+            let x64 = f64::from(x);
+            let expected_elu = if x > 0.0 { x64 } else { libm::expm1(x64) };
+            let expected_gelu = 0.5 * x64 * libm::erfc(-x64 * core::f64::consts::FRAC_1_SQRT_2);
+            let close = |found: f32, expected: f64, size: f64| (f64::from(found) - expected).abs() <= RELATIVE * size.abs();
+            prop_assert!(close(elu(x), expected_elu, expected_elu));
+            prop_assert!(close(tanh(x), libm::tanh(x64), libm::tanh(x64)));
+            prop_assert!(close(gelu(x), expected_gelu, x64));
+            prop_assert!(close(silu(x), x64 / (1.0 + libm::exp(-x64)), x64));
         }
 
         #[test]

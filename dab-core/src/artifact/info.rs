@@ -7,7 +7,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::error::ArtifactError;
-use super::reader::{is_canonical, sections};
+use super::reader::sections;
 
 /// Reads the info section of an artifact.
 ///
@@ -17,5 +17,6 @@ pub fn read_info(bytes: &[u8]) -> Result<Vec<(String, String)>, ArtifactError> {
     let info = sections(bytes)?.info;
     let (entries, rest) =
         postcard::take_from_bytes::<Vec<(String, String)>>(info).map_err(|_| ArtifactError::Info)?;
-    if rest.is_empty() && is_canonical(&entries, info) { Ok(entries) } else { Err(ArtifactError::Info) }
+    let canonical = postcard::to_allocvec(&entries).is_ok_and(|canonical| canonical == info);
+    if rest.is_empty() && canonical { Ok(entries) } else { Err(ArtifactError::Info) }
 }

@@ -5,12 +5,14 @@
 //! count → padding → values. A damaged file is told from a foreign or a newer one, and a flipped bit
 //! in the length is a damaged header, not a truncated file.
 
-use postcard::ser_flavors::Flavor;
-use serde::Serialize;
+use heapless::Vec;
+use serde::de::DeserializeOwned;
 
 use super::crc::crc32c;
 use super::error::{ArtifactError, Part};
-use super::schema::{CovarianceKind, ParamCounts};
+use super::schema::{
+    CalibrationMeta, CovarianceKind, DecoderMeta, HeadMeta, LayerMeta, ParamCounts, Residual, SelfTestMeta,
+};
 use super::schema::{
     HEADER_LEN, KNOWN_INCOMPATIBLE, MAGIC, MAJOR, MAX_CALIBRATION, MAX_CODES, MAX_DIM_DIAGONAL, MAX_DIM_FULL,
     MAX_SELF_TESTS, MAX_WIDTH, Meta, PARAMS_ALIGN, SCHEMA_KEY,
@@ -20,7 +22,7 @@ use crate::codebook::{CodebookView, PrecisionLayout};
 use crate::linalg::dot::take;
 use crate::linalg::triangle::{Layout, Triangle};
 use crate::model::{Decoder, Model, SelfTest};
-use crate::scalar::in_domain;
+use crate::scalar::{SMALLEST, in_domain};
 
 /// Priors are f32 roundings of numbers that sum to 1.
 const PRIOR_SUM_TOLERANCE: f32 = 1e-3;
@@ -107,43 +109,82 @@ fn section_layout<'a>(bytes: &'a [u8], header: &[u8]) -> Option<Result<Sections<
     }))
 }
 
-/// A serializer's sink that compares instead of storing: canonical encoding is checked without memory.
-struct Compare<'a> {
+/// The meta section, field by field: a small machine then has one copy of postcard's code for each type, where
+/// serde's for whole structs has one for each field.
+struct Fields<'a> {
     rest: &'a [u8],
+    /// Whether every number had its shortest encoding. Nothing else has two.
+    canonical: bool,
 }
 
-impl Flavor for Compare<'_> {
-    type Output = bool;
+impl Fields<'_> {
+    /// The next field, by postcard.
+    #[inline(never)]
+    fn next<T: DeserializeOwned>(&mut self) -> Option<T> {
+        let (value, rest) = postcard::take_from_bytes(self.rest).ok()?;
+        let (used, rest) = self.rest.split_at_checked(self.rest.len() - rest.len())?;
+        self.canonical &= used.len() == 1 || used.last() != Some(&0);
+        self.rest = rest;
+        Some(value)
+    }
 
-    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
-        match self.rest.split_first() {
-            Some((&first, rest)) if first == byte => {
-                self.rest = rest;
-                Ok(())
-            }
-            _ => Err(postcard::Error::SerializeBufferFull),
+    /// Four bytes as they are.
+    fn bytes(&mut self) -> Option<[u8; 4]> {
+        let (&bytes, rest) = self.rest.split_first_chunk()?;
+        self.rest = rest;
+        Some(bytes)
+    }
+
+    /// What `read` gives when the next field says that there is something: postcard writes options so.
+    #[inline(always)]
+    fn option<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
+        Some(if self.next()? { Some(read(self)?) } else { None })
+    }
+
+    fn layer(&mut self) -> Option<LayerMeta> {
+        Some(LayerMeta {
+            outputs: self.next()?,
+            bias: self.next()?,
+            activation: self.next()?,
+            residual: self.option(|f| Some(Residual { source: f.next()?, before_activation: f.next()? }))?,
+        })
+    }
+
+    fn meta(&mut self) -> Option<Meta> {
+        let (inputs, normalized, mut layers) = (self.next()?, self.next()?, Vec::new());
+        for _ in 0..self.next::<u32>()? {
+            layers.push(self.layer()?).ok()?;
         }
+        Some(Meta {
+            inputs,
+            normalized,
+            layers,
+            head: HeadMeta { activation: self.next()?, bias: self.next()?, covariance: self.next()? },
+            dim: self.next()?,
+            codes: self.next()?,
+            alpha: self.bytes()?,
+            decoder: self
+                .option(|f| Some(DecoderMeta { task: f.next()?, outputs: f.next()?, bias: f.next()? }))?,
+            calibration: self.option(|f| {
+                Some(CalibrationMeta {
+                    points: f.next()?,
+                    held_out: f.next()?,
+                    doubtful: f.bytes()?,
+                    unfamiliar: f.bytes()?,
+                })
+            })?,
+            self_test: SelfTestMeta { vectors: self.next()?, digest: self.bytes()? },
+        })
     }
-
-    fn finalize(self) -> postcard::Result<bool> {
-        Ok(self.rest.is_empty())
-    }
-}
-
-/// Whether `bytes` are the canonical encoding of `value`.
-pub(super) fn is_canonical<T: Serialize>(value: &T, bytes: &[u8]) -> bool {
-    postcard::serialize_with_flavor(value, Compare { rest: bytes }).unwrap_or(false)
 }
 
 fn decode_meta(bytes: &[u8]) -> Result<Meta, ArtifactError> {
-    let (meta, rest) = postcard::take_from_bytes::<Meta>(bytes).map_err(|_| ArtifactError::MetaEncoding)?;
-    if !rest.is_empty() {
-        return Err(ArtifactError::MetaTrailingBytes { left: rest.len() });
+    let mut fields = Fields { rest: bytes, canonical: true };
+    let meta = fields.meta().ok_or(ArtifactError::MetaEncoding)?;
+    if !fields.rest.is_empty() {
+        return Err(ArtifactError::MetaTrailingBytes { left: fields.rest.len() });
     }
-    if !is_canonical(&meta, bytes) {
-        return Err(ArtifactError::MetaNotCanonical);
-    }
-    Ok(meta)
+    if fields.canonical { Ok(meta) } else { Err(ArtifactError::MetaNotCanonical) }
 }
 
 /// Sizes within the limits of the format.
@@ -191,22 +232,29 @@ fn check_residuals(meta: &Meta) -> Result<(), ArtifactError> {
     Ok(())
 }
 
-/// Every value finite and accepted by `sound`.
-fn check(values: &[f32], part: Part, sound: impl Fn(f32) -> bool) -> Result<(), ArtifactError> {
-    match values.iter().position(|&x| !sound(x)) {
-        None => Ok(()),
-        Some(index) if values.get(index).is_some_and(|x| x.is_finite()) => {
-            Err(ArtifactError::OutOfRange { part, index })
-        }
-        Some(index) => Err(ArtifactError::NonFinite { part, index }),
+/// What the values of a part may be.
+struct Allowed {
+    least: f32,
+    most: f32,
+    /// Whether they are in the numeric domain, too.
+    domain: bool,
+}
+
+impl Allowed {
+    const FINITE: Self = Self { least: f32::MIN, most: f32::MAX, domain: false };
+    const NOT_NEGATIVE: Self = Self { least: 0.0, ..Self::FINITE };
+    const DOMAIN: Self = Self { domain: true, ..Self::FINITE };
+    const POSITIVE: Self = Self { least: SMALLEST, ..Self::DOMAIN };
+    const ALPHA: Self = Self { least: 0.0, ..Self::DOMAIN };
+    const PRIOR: Self = Self { most: 1.0, ..Self::ALPHA };
+    const PROBABILITY: Self = Self { least: f32::from_bits(1), most: 1.0f32.next_down(), domain: false };
+
+    fn has(&self, x: f32) -> bool {
+        self.least <= x && x <= self.most && (!self.domain || in_domain(x))
     }
 }
 
 fn check_codebook(codes: &CodebookView<'_>) -> Result<(), ArtifactError> {
-    check(codes.means, Part::CodeMeans, in_domain)?;
-    check(codes.precisions, Part::CodePrecisions, in_domain)?;
-    check(codes.log_dets, Part::CodeLogDets, in_domain)?;
-    check(codes.priors, Part::CodePriors, |p| in_domain(p) && (0.0..=1.0).contains(&p))?;
     let mut precisions = codes.precisions;
     for code in 0..codes.len() {
         let (precision, rest) = take(precisions, codes.layout.stride(codes.dim));
@@ -227,8 +275,6 @@ fn check_codebook(codes: &CodebookView<'_>) -> Result<(), ArtifactError> {
 }
 
 fn check_calibration(table: &Calibration<'_>) -> Result<(), ArtifactError> {
-    check(table.scores, Part::CalibrationScores, |s| s.is_finite() && s >= 0.0)?;
-    check(table.p_values, Part::CalibrationPValues, |p| 0.0 < p && p < 1.0)?;
     for (i, (s, p)) in table.scores.windows(2).zip(table.p_values.windows(2)).enumerate() {
         if let ([s0, s1], [p0, p1]) = (s, p)
             && !(s0 < s1 && p0 > p1)
@@ -236,18 +282,32 @@ fn check_calibration(table: &Calibration<'_>) -> Result<(), ArtifactError> {
             return Err(ArtifactError::CalibrationOrder { index: i + 1 });
         }
     }
-    let smallest = (1.0 / (f64::from(table.held_out) + 1.0)) as f32;
-    if table.p_values.last() != Some(&smallest) {
-        return Err(ArtifactError::CalibrationOrder { index: table.p_values.len().saturating_sub(1) });
+    // The last p is 1 / (n + 1), rounded; in f32, as a small machine has no other arithmetic.
+    let held_out = table.held_out as f32 + 1.0;
+    if table.p_values.last().is_some_and(|p| (p * held_out - 1.0).abs() <= 4.0 * f32::EPSILON) {
+        Ok(())
+    } else {
+        Err(ArtifactError::CalibrationOrder { index: table.p_values.len().saturating_sub(1) })
     }
-    Ok(())
 }
 
-/// Takes the next `n` values off the front of `rest`.
-fn next<'a>(rest: &mut &'a [f32], n: usize) -> &'a [f32] {
-    let (taken, after) = take(rest, n);
-    *rest = after;
-    taken
+/// The parameters that were not taken yet.
+struct Parameters<'a>(&'a [f32]);
+
+impl<'a> Parameters<'a> {
+    /// The next `n` values, checked.
+    #[inline(never)]
+    fn next(&mut self, n: usize, part: Part, allowed: &Allowed) -> Result<&'a [f32], ArtifactError> {
+        let (taken, rest) = take(self.0, n);
+        self.0 = rest;
+        match taken.iter().position(|&x| !allowed.has(x)) {
+            None => Ok(taken),
+            Some(index) if taken.get(index).is_some_and(|x| x.is_finite()) => {
+                Err(ArtifactError::OutOfRange { part, index })
+            }
+            Some(index) => Err(ArtifactError::NonFinite { part, index }),
+        }
+    }
 }
 
 /// Reads and checks a whole artifact.
@@ -263,54 +323,43 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Model<'_>, ArtifactError> {
     if expected != found {
         return Err(ArtifactError::ParamCount { expected, found });
     }
-    let mut rest: &[f32] =
-        bytemuck::try_cast_slice(sections.params).map_err(|_| ArtifactError::Misaligned)?;
-
-    let rest = &mut rest;
-    let normalize_mean = next(rest, counts.normalize);
-    let normalize_inverse_std = next(rest, counts.normalize);
-    let layer_params = next(rest, counts.layers);
-    let head_weight = next(rest, counts.head_weight);
-    let head_bias = next(rest, counts.head_bias);
+    let mut params =
+        Parameters(bytemuck::try_cast_slice(sections.params).map_err(|_| ArtifactError::Misaligned)?);
+    let normalize_mean = params.next(counts.normalize, Part::NormalizeMean, &Allowed::DOMAIN)?;
+    let normalize_inverse_std =
+        params.next(counts.normalize, Part::NormalizeInverseStd, &Allowed::POSITIVE)?;
+    let layer_params = params.next(counts.layers, Part::Layers, &Allowed::DOMAIN)?;
+    let head_weight = params.next(counts.head_weight, Part::HeadWeight, &Allowed::DOMAIN)?;
+    let head_bias = params.next(counts.head_bias, Part::HeadBias, &Allowed::DOMAIN)?;
     let codebook = CodebookView {
         dim: meta.dim as usize,
         alpha: f32::from_le_bytes(meta.alpha),
-        means: next(rest, counts.code_means),
-        precisions: next(rest, counts.code_precisions),
+        means: params.next(counts.code_means, Part::CodeMeans, &Allowed::DOMAIN)?,
+        precisions: params.next(counts.code_precisions, Part::CodePrecisions, &Allowed::DOMAIN)?,
         layout: match meta.head.covariance {
             CovarianceKind::Diagonal => PrecisionLayout::Diagonal,
             CovarianceKind::Spectral | CovarianceKind::Cholesky => PrecisionLayout::Full(Layout::Packed),
         },
-        log_dets: next(rest, counts.codes),
-        priors: next(rest, counts.codes),
+        log_dets: params.next(counts.codes, Part::CodeLogDets, &Allowed::DOMAIN)?,
+        priors: params.next(counts.codes, Part::CodePriors, &Allowed::PRIOR)?,
     };
-    let decoder_weight = next(rest, counts.decoder_weight);
-    let decoder_bias = next(rest, counts.decoder_bias);
-    let calibration_scores = next(rest, counts.calibration);
-    let calibration_p_values = next(rest, counts.calibration);
+    let decoder_weight = params.next(counts.decoder_weight, Part::DecoderWeight, &Allowed::DOMAIN)?;
+    let decoder_bias = params.next(counts.decoder_bias, Part::DecoderBias, &Allowed::DOMAIN)?;
+    let scores = params.next(counts.calibration, Part::CalibrationScores, &Allowed::NOT_NEGATIVE)?;
+    let p_values = params.next(counts.calibration, Part::CalibrationPValues, &Allowed::PROBABILITY)?;
     let self_test = SelfTest {
-        inputs: next(rest, counts.self_test_inputs),
-        answers: next(rest, counts.self_test_answers),
+        inputs: params.next(counts.self_test_inputs, Part::SelfTestInputs, &Allowed::FINITE)?,
+        answers: params.next(counts.self_test_answers, Part::SelfTestAnswers, &Allowed::NOT_NEGATIVE)?,
         digest: u32::from_le_bytes(meta.self_test.digest),
     };
 
-    check(normalize_mean, Part::NormalizeMean, in_domain)?;
-    check(normalize_inverse_std, Part::NormalizeInverseStd, |x| in_domain(x) && x > 0.0)?;
-    check(layer_params, Part::Layers, in_domain)?;
-    check(head_weight, Part::HeadWeight, in_domain)?;
-    check(head_bias, Part::HeadBias, in_domain)?;
     check_codebook(&codebook)?;
-    if !(in_domain(codebook.alpha) && codebook.alpha >= 0.0) {
+    if !Allowed::ALPHA.has(codebook.alpha) {
         return Err(ArtifactError::Alpha);
     }
-    check(decoder_weight, Part::DecoderWeight, in_domain)?;
-    check(decoder_bias, Part::DecoderBias, in_domain)?;
-    check(self_test.inputs, Part::SelfTestInputs, f32::is_finite)?;
-    check(self_test.answers, Part::SelfTestAnswers, |u| u.is_finite() && u >= 0.0)?;
     let (mut calibration, mut rates) = (None, Rates::DEFAULT);
     if let Some(c) = meta.calibration {
-        let table =
-            Calibration { scores: calibration_scores, p_values: calibration_p_values, held_out: c.held_out };
+        let table = Calibration { scores, p_values, held_out: c.held_out };
         check_calibration(&table)?;
         rates = Rates::new(f32::from_le_bytes(c.doubtful), f32::from_le_bytes(c.unfamiliar))
             .ok_or(ArtifactError::Rates)?;

@@ -25,7 +25,7 @@ fn settled<T>(values: T) -> T {
 }
 
 /// Sum of the lanes, in the order of the module's formula.
-#[inline(always)]
+#[cfg_attr(target_pointer_width = "64", inline(always))]
 #[must_use]
 pub fn fold(lanes: Lanes) -> f32 {
     let [a, b, c, d, e, f, g, h] = settled(lanes);
@@ -95,7 +95,14 @@ pub fn dot(a: &[f32], b: &[f32]) -> f32 {
 /// Sum of `term(x)` over `x`, in lanes.
 #[inline(always)]
 pub fn sum(x: &[f32], term: impl Fn(f32) -> f32) -> f32 {
-    fold(accumulate(x, x, |x, _| term(x)))
+    if WIDE {
+        return fold(accumulate(x, x, |x, _| term(x)));
+    }
+    let mut acc = [0.0; LANES];
+    for (i, &x) in x.iter().enumerate() {
+        acc[i % LANES] += term(x);
+    }
+    fold(acc)
 }
 
 /// The first `n` values, and the rest; what is there when there are fewer.

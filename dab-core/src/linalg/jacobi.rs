@@ -29,7 +29,7 @@ pub const ACCURACY: f32 = 4.0;
 const NEGLIGIBLE: f32 = 0.5 * f32::EPSILON;
 
 /// Pairs whose angles are computed together: four lanes of one register on a wide machine.
-const BLOCK: usize = 4;
+const BLOCK: usize = if WIDE { 4 } else { 1 };
 
 /// Sweeps over all pairs, after which the hardest family of matrices in the tests has converged (for
 /// dimension 8 those are repeated eigenvalues; most others need two sweeps fewer).
@@ -146,8 +146,9 @@ fn sweep(a: &mut [f32], u: &mut [f32], order: &mut [u8], angles: &mut [f32], dim
             turn_columns(a, width, cosines, sines);
             let Some((xs, ys)) = order.split_at_checked(half) else { return };
             for (((&x, &y), &c), &s) in xs.iter().zip(ys).zip(&*cosines).zip(&*sines) {
-                turn_rows(a, width, [x, y], c, s);
-                turn_rows(u, width, [x, y], c, s);
+                for matrix in [&mut *a, &mut *u] {
+                    turn_rows(matrix, width, [x, y], c, s);
+                }
             }
             move_on(order);
         }

@@ -6,6 +6,7 @@ mod export;
 mod fit;
 mod golden;
 mod look;
+mod motor;
 mod npy;
 mod pack;
 mod score;

@@ -11,6 +11,6 @@ use debugger::exit;
 fn main() -> ! {
     let (artifact, input) = (black_box(&[][..]), black_box(&[][..]));
     let mut scratch = [0.0; motor::SCRATCH];
-    let assessment = Model::from_bytes(artifact).ok().and_then(|m| m.assess(input, &mut scratch).ok());
-    exit(black_box(assessment).is_some())
+    let Ok(model) = Model::from_bytes(artifact) else { exit(false) };
+    exit(black_box(model.assess(input, &mut scratch)).is_ok())
 }
