@@ -7,36 +7,23 @@
 
 #[path = "../../dab-core/benches/assess/models.rs"]
 mod models;
+#[path = "../../dab-core/benches/assess/timing.rs"]
+mod timing;
 
 use std::hint::black_box;
 use std::path::Path;
-use std::time::Instant;
 
 use dab::assess::{Assessment, dab_assess};
 use dab::isa::Widest;
 use dab::model::{DAB_MODEL_BYTES, dab_model_init};
 use dab::status::DAB_OK;
 use models::{Shape, shapes};
+use timing::{ROUND_NANOSECONDS, median, nanoseconds};
 
 const ROUNDS: usize = 401;
-/// Long against the clock's resolution, short against a scheduler's slice.
-const ROUND_NANOSECONDS: f64 = 3e5;
 /// What the authors' TensorFlow layers take for a shape on one core of a machine of this kind, microseconds:
 /// compiled, and as TFLite with TensorFlow ops.
 const TENSORFLOW: [(&str, [f64; 2]); 2] = [("(a)", [540.0, 41.0]), ("(c)", [940.0, 290.0])];
-
-fn nanoseconds(call: &mut dyn FnMut() -> f32, repeats: u32) -> f64 {
-    let start = Instant::now();
-    for _ in 0..repeats {
-        black_box(call());
-    }
-    start.elapsed().as_nanos() as f64 / f64::from(repeats)
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
 
 /// The model's file, and the numbers that it was made from, as arrays of floats.
 fn write(folder: &Path, shape: &Shape) -> std::io::Result<()> {

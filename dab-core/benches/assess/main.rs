@@ -7,6 +7,7 @@
 
 mod models;
 mod plain;
+mod timing;
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -15,6 +16,7 @@ use criterion::Criterion;
 use dab_core::isa::{Baseline, Isa, Kernel};
 use models::{Shape, shapes};
 use plain::Plain;
+use timing::{ROUND_NANOSECONDS, median, nanoseconds};
 
 /// The widest instructions of this machine.
 #[derive(Clone, Copy)]
@@ -71,24 +73,9 @@ fn contestants<'a>(shape: &'a Shape, plain: Option<&'a Plain>) -> Vec<Contestant
     all
 }
 
-fn nanoseconds(call: &mut dyn FnMut() -> f32, repeats: u32) -> f64 {
-    let start = Instant::now();
-    for _ in 0..repeats {
-        black_box(call());
-    }
-    start.elapsed().as_nanos() as f64 / f64::from(repeats)
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
 /// Median nanoseconds of each contestant, and the median over rounds of first ÷ each.
 fn race(contestants: &mut [Contestant<'_>]) -> Vec<(f64, f64)> {
     const ROUNDS: usize = 201;
-    /// Long against the clock's resolution, short against a scheduler's slice.
-    const ROUND_NANOSECONDS: f64 = 3e5;
     let repeats: Vec<u32> = contestants
         .iter_mut()
         .map(|c| (ROUND_NANOSECONDS / nanoseconds(&mut c.call, 20)).max(1.0) as u32)
