@@ -114,7 +114,17 @@ impl Rdfc {
 
     /// Steps 1–4 on all `examples`.
     pub fn epoch(&mut self, experiment: &Experiment, examples: &Examples) -> Epoch {
-        let mut report = self.network_step(experiment, examples);
+        self.epoch_watched(experiment, examples, &mut |_| ())
+    }
+
+    /// [`Rdfc::epoch`] that tells `watch` after each gradient step how many examples step 1 has seen.
+    pub fn epoch_watched(
+        &mut self,
+        experiment: &Experiment,
+        examples: &Examples,
+        watch: &mut dyn FnMut(usize),
+    ) -> Epoch {
+        let mut report = self.network_step(experiment, examples, watch);
         self.codebook_step(experiment, examples, &mut report);
         self.epoch += 1;
         report.number = self.epoch;
@@ -154,7 +164,12 @@ impl Rdfc {
     }
 
     /// Step 1: θ by gradient on E8 (or E9), all mini-batches, codebook fixed.
-    fn network_step(&mut self, experiment: &Experiment, examples: &Examples) -> Epoch {
+    fn network_step(
+        &mut self,
+        experiment: &Experiment,
+        examples: &Examples,
+        watch: &mut dyn FnMut(usize),
+    ) -> Epoch {
         let batches = self.batches(experiment, examples.len());
         let (alpha, weight) = (self.alpha(experiment), self.distortion_weight(experiment));
         let on = |device: &Device| {
@@ -163,12 +178,14 @@ impl Rdfc {
         };
         let losses: Vec<_> = self.replicas.iter().map(|device| (device.clone(), on(device))).collect();
         let accumulate = experiment.training.accumulate;
+        let share = experiment.backbone.images.as_ref().map_or(1.0, |images| images.rate_share);
         let mut random = Random::new(self.seed, &format!("noise {}", self.epoch));
         let mut normals = |shape: [usize; 2]| {
             let values = (0..shape[0] * shape[1]).map(|_| random.normal() as f32).collect();
             Tensor::<2>::from_data(TensorData::new::<f32, _>(values, shape), &self.device)
         };
         let mut sums = Tensor::<1>::zeros([3], &self.device);
+        let mut seen = 0;
         let mut report = Epoch { examples: examples.len(), ..Epoch::default() };
         let stream = batches.iter().zip(examples.stream(&batches, self.epoch));
         for (step, (rows, (mut x, wanted))) in stream.enumerate() {
@@ -186,11 +203,15 @@ impl Rdfc {
             let optimiser = &experiment.optimiser;
             report.learning_rate = optimiser.learning_rate
                 * optimiser.schedule.factor_at(done, experiment.training.epochs as f64);
+            let (slow, images) = (report.learning_rate * share, self.network.image_parameters());
+            let rate = |index: usize| if index < images { slow } else { report.learning_rate };
             let parameters = self.network.parameters_mut();
-            self.network_optimiser.step_by(parameters, found.gradients, report.learning_rate);
+            self.network_optimiser.step_by(parameters, found.gradients, rate);
             self.network.absorb(found.statistics);
             self.clock.lap(Part::Update);
             sums = sums + found.means.mul_scalar(rows.len() as f64 / examples.len() as f64);
+            seen += rows.len();
+            watch(seen);
         }
         let means: Vec<f64> = sums.into_data().iter::<f64>().collect();
         (report.nll, report.distortion, report.hinge) = (means[0], means[1], means[2]);

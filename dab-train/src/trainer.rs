@@ -32,10 +32,26 @@ use crate::{
 /// Added to the diagonal of the input noise's covariance, relative to its mean variance: collinear inputs factorise.
 const NOISE_RIDGE: f64 = 1e-6;
 
-/// Told what happens, once an epoch.
+/// Told what happens.
 pub trait Observer {
     /// An epoch of `total` ended, `elapsed` after this process began the run.
     fn epoch(&mut self, epoch: &Epoch, total: usize, elapsed: Duration);
+
+    /// A gradient step ended.
+    fn step(&mut self, _: &Moment) {}
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Moment {
+    /// Epochs done, in all processes that ran it; a part of one counts.
+    pub epochs: f64,
+    /// Of these many.
+    pub total: usize,
+    /// Examples an epoch.
+    pub examples: usize,
+    /// Since this process began.
+    pub elapsed: Duration,
 }
 
 /// Says nothing.
@@ -200,9 +216,16 @@ pub fn train(
 /// # Errors
 /// When there is no checkpoint, or it is of another run or of one that was interrupted.
 pub fn restore(experiment: &Experiment, train: &Split, setting: &Setting) -> Result<Run> {
+    let Ready { model, scale, target_scale, .. } = Ready::new(experiment, train, setting)?;
+    let mut run = restored(experiment, model, setting)?;
+    (run.trained.input_scale, run.trained.target_scale) = (scale, target_scale);
+    Ok(run)
+}
+
+/// The run of a fresh `model`, from its checkpoint.
+pub(crate) fn restored(experiment: &Experiment, model: Rdfc, setting: &Setting) -> Result<Run> {
     let path = setting.checkpoint.as_deref().context("a run is restored from its checkpoint")?;
     ensure!(path.exists(), "there is no {}: the network that was trained is not kept here", path.display());
-    let Ready { model, scale, target_scale, .. } = Ready::new(experiment, train, setting)?;
     let progress = begin(experiment, model, &Setting { resume: true, ..setting.clone() })?;
     ensure!(
         is_over(experiment, &progress),
@@ -211,9 +234,7 @@ pub fn restore(experiment: &Experiment, train: &Split, setting: &Setting) -> Res
         progress.model.epoch,
         experiment.training.epochs
     );
-    let mut run = finish(experiment, progress);
-    (run.trained.input_scale, run.trained.target_scale) = (scale, target_scale);
-    Ok(run)
+    Ok(finish(experiment, progress))
 }
 
 /// A fresh start, or what the checkpoint holds.
@@ -241,7 +262,12 @@ pub(crate) fn epochs(
     let mut progress = begin(experiment, model, setting)?;
     let (begun, every) = (Instant::now(), experiment.training.checkpoint_every);
     while !is_over(experiment, &progress) {
-        let epoch = progress.model.epoch(experiment, learn);
+        let (before, examples) = (progress.model.epoch as f64, learn.len());
+        let epoch = progress.model.epoch_watched(experiment, learn, &mut |seen| {
+            let epochs = before + seen as f64 / examples as f64;
+            let total = experiment.training.epochs;
+            observer.step(&Moment { epochs, total, examples, elapsed: begun.elapsed() });
+        });
         learn.sound()?;
         ensure!(
             epoch.nll.is_finite() && epoch.distortion.is_finite(),

@@ -233,8 +233,8 @@ impl Options {
             resume: self.resume,
         };
         let mut progress = match (self.quiet, self.json_lines) {
-            (true, _) => Progress::Quiet,
-            (_, true) => Progress::JsonLines { seed },
+            (true, _) => Progress::quiet(),
+            (_, true) => Progress::json_lines(seed),
             _ => Progress::bar(seed),
         };
         let (task, description, run) = if let data::DataConfig::Images(config) = &experiment.data {
