@@ -370,7 +370,7 @@ pub enum Precision {
     F32,
     /// 8 bits, the same range: no scaling of the loss is needed.
     Bf16,
-    /// 11 bits, range 6e-8 … 6e4.
+    /// 11 bits, range 6e-8 … 6e4: the loss is scaled, and steps whose gradients overflow are skipped.
     F16,
 }
 

@@ -6,6 +6,7 @@
 
 use std::{
     path::PathBuf,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -23,9 +24,10 @@ use crate::{
     config::{Experiment, Precision, Standardise, Start},
     data::{Scale, Split, Table, Targets},
     device,
+    machines::Machines,
     network::{Network, Output, Wanted},
     random::Random,
-    rdfc::{Epoch, Examples, Inputs, Rdfc},
+    rdfc::{Epoch, Examples, Inputs, Rdfc, scaling::Scaling},
     trained::Trained,
 };
 
@@ -70,6 +72,8 @@ pub struct Setting {
     pub checkpoint: Option<PathBuf>,
     /// Whether to go on from the checkpoint, if there is one.
     pub resume: bool,
+    /// The machines that share the run, when there are several; machine 0 alone has a checkpoint.
+    pub machines: Option<Arc<Machines>>,
 }
 
 /// What a run gave.
@@ -242,10 +246,21 @@ fn begin(experiment: &Experiment, mut model: Rdfc, setting: &Setting) -> Result<
     model.replicas = device::replicas(&setting.device, experiment.training.replicas)?;
     if let Some(images) = &mut model.network.images {
         images.precision = precision(experiment.training.precision, &setting.device)?;
+        model.scaling = (images.precision == DType::F16).then(Scaling::default);
     }
+    model.machines.clone_from(&setting.machines);
     let mut progress = Progress { model, history: Vec::new(), best: None };
-    if let Some(path) = setting.checkpoint.as_deref().filter(|path| setting.resume && path.exists()) {
-        checkpoint::read(path, experiment, setting, &mut progress)?;
+    let stored = setting.checkpoint.as_deref().filter(|path| setting.resume && path.exists());
+    match &setting.machines {
+        None => stored.map_or(Ok(()), |path| checkpoint::read(path, experiment, setting, &mut progress))?,
+        Some(machines) => {
+            machines.agree(&format!("{}\n{}", experiment.resolved()?, setting.seed))?;
+            let bytes = machines.tell(stored.map_or(Ok(Vec::new()), checkpoint::bytes)?)?;
+            if !bytes.is_empty() {
+                checkpoint::resume(&bytes, experiment, setting, &mut progress)
+                    .context("cannot resume from the checkpoint of machine 0")?;
+            }
+        }
     }
     Ok(progress)
 }
@@ -269,6 +284,7 @@ pub(crate) fn epochs(
             observer.step(&Moment { epochs, total, examples, elapsed: begun.elapsed() });
         });
         learn.sound()?;
+        setting.machines.as_ref().map_or(Ok(()), |machines| machines.sound())?;
         ensure!(
             epoch.nll.is_finite() && epoch.distortion.is_finite(),
             "epoch {}: the loss is not finite; a smaller learning rate or `clip` helps",
@@ -289,6 +305,7 @@ pub(crate) fn epochs(
         progress.model.network_optimiser.memory.clear();
         progress.model.means_optimiser.memory.clear();
         checkpoint::write(path, experiment, setting, &progress)?;
+        checkpoint::tidy(path);
     }
     Ok(finish(experiment, progress))
 }
@@ -317,7 +334,7 @@ fn precision(wanted: Precision, device: &Device) -> Result<DType> {
     };
     ensure!(
         device.supports_dtype(dtype),
-        "this device does not compute in {dtype:?}: choose another training.precision"
+        "this device does not compute in {dtype:?}: choose another training.precision (f32, bf16 or f16)"
     );
     Ok(dtype)
 }

@@ -77,6 +77,7 @@ fn score_twice(artifact: &Artifact, folder: &Path, device: DeviceChoice) -> Resu
         device: device.clone(),
         checkpoint: Some(folder.join(CHECKPOINT)),
         resume: true,
+        machines: None,
     };
     let (task, run) = if let DataConfig::Images(config) = &experiment.data {
         images::restore(&experiment, config, &setting)?

@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use dab_train::random::Random;
-
+use crate::light::light;
 use crate::weights::Weights;
 use crate::{dab, folder, refusal, text};
 
@@ -66,37 +65,10 @@ fn without_its_run_a_model_cannot_be_verified() {
     assert!(said.contains("checkpoint.safetensors: the network that was trained is not kept here"), "{said}");
 }
 
-/// Two classes of noise, dark and light, as CIFAR-10's binary files: `count` images.
-fn images(folder: &Path, file: &str, count: usize) {
-    let mut random = Random::new(1, file);
-    let record = |label: usize| {
-        std::iter::once(label as u8)
-            .chain((0..3072).map(|_| (random.below(100) + 100 * label) as u8))
-            .collect::<Vec<_>>()
-    };
-    let bytes: Vec<u8> = (0..count).map(|i| i % 2).flat_map(record).collect();
-    std::fs::write(folder.join(file), bytes).unwrap();
-}
-
-/// A run on images is restored with its network, learnt or frozen.
 #[test]
 fn a_model_of_images_agrees_with_its_own_run() {
     let folder = folder("verify-images");
-    images(&folder, "data_batch_1.bin", 60);
-    images(&folder, "test_batch.bin", 40);
-    let at = folder.display();
-    let experiment = format!(
-        "name = 'light'
-        data = {{ kind = 'images', train = '{at}:train', test = '{at}:test', held_out = 0.3, ood = {{ same = '{at}:test' }} }}
-        bottleneck = {{ dim = 2, codes = 2 }}
-        objective = {{ alpha = 1.0, beta = 0.01 }}
-        optimiser = {{ rule = 'adam', learning_rate = 0.01 }}
-        training = {{ epochs = 2, batch = 20 }}
-        [backbone]
-        standardise = 'none'
-        images = {{ network = {{ kind = 'cifar-resnet', depth = 8 }} }}"
-    );
-    std::fs::write(folder.join("light.toml"), experiment).unwrap();
+    light(&folder, 2);
     let run = |out: &str, more: &[&str]| {
         let fixed = ["train", "light.toml", "--no-baselines", "--quiet", "--out", out];
         text(dab(&folder, &[&fixed[..], more].concat()));
@@ -104,7 +76,7 @@ fn a_model_of_images_agrees_with_its_own_run() {
         assert!(said.contains("agree on 80 inputs") && said.contains("AUROC same"), "{said}");
     };
     run("learnt", &[]);
-    let weights = format!("backbone.images.weights={at}/learnt/backbone.safetensors");
+    let weights = format!("backbone.images.weights={}/learnt/backbone.safetensors", folder.display());
     let frozen = ["--set", "backbone.images.frozen=true", "--set", &weights];
     run("frozen", &frozen);
     run("scaled", &[&frozen[..], &["--set", "backbone.standardise=columns"]].concat());
