@@ -24,7 +24,7 @@ pub use examples::{Examples, Inputs, Streamed};
 use serde::{Deserialize, Serialize};
 
 use self::{
-    parts::{Batch, Loss},
+    parts::{Batch, Cut, Loss, Share},
     scaling::Scaling,
 };
 use crate::{
@@ -200,7 +200,7 @@ impl Rdfc {
         };
         let mut losses: Vec<_> = self.replicas.iter().map(|device| (device.clone(), on(device))).collect();
         let accumulate = experiment.training.accumulate;
-        let share = experiment.backbone.images.as_ref().map_or(1.0, |images| images.rate_share);
+        let rate_share = experiment.backbone.images.as_ref().map_or(1.0, |images| images.rate_share);
         let mut random = Random::new(self.seed, &format!("noise {}", self.epoch));
         let mut normals = |shape: [usize; 2]| {
             let values = (0..shape[0] * shape[1]).map(|_| random.normal() as f32).collect();
@@ -209,7 +209,10 @@ impl Rdfc {
         let mut sums = Tensor::<1>::zeros([3], &self.device);
         let (mut seen, mut left_out) = (0, 0);
         let mut report = Epoch { examples: examples.len(), ..Epoch::default() };
-        let stream = batches.iter().zip(examples.stream(&batches, self.epoch));
+        let share = Share::of(losses.len(), self.machines.as_deref());
+        let here = |count| Cut::new(count, share, accumulate).rows_here().collect();
+        let needed = self.machines.is_some().then(|| batches.iter().map(|rows| here(rows.len())).collect());
+        let stream = batches.iter().zip(examples.stream(&batches, needed, self.epoch));
         for (step, (rows, (mut x, wanted))) in stream.enumerate() {
             let [batch, inputs] = x.dims();
             if let Some(factor) = &examples.noise {
@@ -236,7 +239,7 @@ impl Rdfc {
             let optimiser = &experiment.optimiser;
             report.learning_rate = optimiser.learning_rate
                 * optimiser.schedule.factor_at(done, experiment.training.epochs as f64);
-            let (slow, images) = (report.learning_rate * share, self.network.image_parameters());
+            let (slow, images) = (report.learning_rate * rate_share, self.network.image_parameters());
             let rate = |index: usize| if index < images { slow } else { report.learning_rate };
             let parameters = self.network.parameters_mut();
             self.network_optimiser.step_by(parameters, found.gradients, rate);

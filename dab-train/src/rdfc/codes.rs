@@ -79,7 +79,7 @@ impl<'a> Encodings<'a> {
 
     fn make_all(&self, replicas: &[Device], machines: Option<&Machines>) -> Vec<(Encoding, Tensor<2>)> {
         let batches = self.rows.len();
-        let Share { first, all } = Share::of(replicas.len(), machines);
+        let Share { first, here, all } = Share::of(replicas.len(), machines);
         if all <= 1 {
             return (0..batches).map(|batch| self.make(batch)).collect();
         }
@@ -89,7 +89,7 @@ impl<'a> Encodings<'a> {
             let own = (first + index..batches).step_by(all);
             own.map(|batch| self.make_with(&network, batch, device)).collect::<Vec<_>>()
         };
-        let made = in_turn(threads(replicas.len(), own));
+        let made = in_turn(threads(here, own));
         let Some(machines) = machines else { return made };
         let sent =
             made.into_iter().flat_map(|(encoding, share)| encoding.into_list().into_iter().chain([share]));
@@ -103,7 +103,6 @@ impl<'a> Encodings<'a> {
         };
         // A machine's mini-batches are its replicas' in turn; so are the machines'.
         let by_machine = lists.into_iter().map(back);
-        let here = replicas.len();
         let by_replica = by_machine.flat_map(|made| {
             let mut each: Vec<Vec<_>> = (0..here).map(|_| Vec::new()).collect();
             made.into_iter().enumerate().for_each(|(at, one)| each[at % here].push(one));

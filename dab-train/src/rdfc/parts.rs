@@ -171,19 +171,16 @@ pub(super) fn step(
     batch: &Batch,
     machines: Option<&Machines>,
 ) -> Found {
-    let count = batch.len();
-    let Share { first, all } = Share::of(losses.len(), machines);
-    let parts = (all * accumulate.max(1)).min(count.max(1));
-    let home = batch.x.device();
-    // Rows of part p: as equal as possible.
-    let rows = |part: usize| part * count / parts..(part + 1) * count / parts;
+    let (count, home) = (batch.len(), batch.x.device());
+    let share = Share::of(losses.len(), machines);
+    let cut = Cut::new(count, share, accumulate);
     let replica = |index: usize| -> Option<Found> {
         let (device, loss) = &losses[index];
         let mut network = network.frozen().on(device);
         network.map(|parameter| parameter.autodiff().require_grad());
-        let own = (first + index..parts).step_by(all).map(|part| {
-            let found = loss.step(&mut network, batch.part(rows(part), device), &mut Clock::default());
-            found.scaled(rows(part).len() as f64 / count as f64, &home)
+        let own = cut.parts_of(share.first + index).map(|rows| {
+            let weight = rows.len() as f64 / count as f64;
+            loss.step(&mut network, batch.part(rows, device), &mut Clock::default()).scaled(weight, &home)
         });
         own.reduce(Found::plus)
     };
@@ -203,17 +200,44 @@ pub(super) fn step(
 pub(super) struct Share {
     /// The first.
     pub first: usize,
+    /// How many are here.
+    pub here: usize,
     /// How many there are everywhere.
     pub all: usize,
+}
+
+/// How a mini-batch is cut into parts, which all replicas take in turn.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cut {
+    count: usize,
+    parts: usize,
+    share: Share,
+}
+
+impl Cut {
+    /// A mini-batch of `count` rows; `accumulate` parts for each replica, as far as there are rows.
+    pub fn new(count: usize, share: Share, accumulate: usize) -> Self {
+        Self { count, parts: (share.all * accumulate.max(1)).min(count.max(1)), share }
+    }
+
+    /// Rows of the parts that a replica takes: parts are as equal as possible.
+    fn parts_of(self, replica: usize) -> impl Iterator<Item = Range<usize>> {
+        let rows = move |part: usize| part * self.count / self.parts..(part + 1) * self.count / self.parts;
+        (replica..self.parts).step_by(self.share.all).map(rows)
+    }
+
+    /// All rows that this machine computes.
+    pub fn rows_here(self) -> impl Iterator<Item = usize> {
+        let Share { first, here, .. } = self.share;
+        (first..first + here).flat_map(move |replica| self.parts_of(replica)).flatten()
+    }
 }
 
 impl Share {
     /// The share of a machine with `here` replicas; the others have as many.
     pub fn of(here: usize, machines: Option<&Machines>) -> Self {
-        machines.map_or(Self { first: 0, all: here }, |machines| Self {
-            first: machines.place.index * here,
-            all: machines.place.count * here,
-        })
+        let (index, count) = machines.map_or((0, 1), |machines| (machines.place.index, machines.place.count));
+        Self { first: index * here, here, all: count * here }
     }
 }
 

@@ -37,11 +37,11 @@ fn two(folder: &Path, out: &str, more: [&[&str]; 2]) -> [Output; 2] {
 fn two_machines_learn_what_two_replicas_learn() {
     let folder = folder("machines");
     light(&folder, 3);
-    text(dab(
-        &folder,
-        &["train", "light.toml", "--no-baselines", "--quiet", "--out", "one", "--set", "training.replicas=2"],
-    ));
-    let [first, second] = two(&folder, "two", [&[], &[]]);
+    let parts = ["--set", "training.accumulate=2"];
+    let one =
+        ["train", "light.toml", "--no-baselines", "--quiet", "--out", "one", "--set", "training.replicas=2"];
+    text(dab(&folder, &[&one[..], &parts].concat()));
+    let [first, second] = two(&folder, "two", [&parts; 2]);
     let (first, second) = (text(first), text(second));
     let losses = |said: &str| -> Vec<serde_json::Value> {
         let line = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap()["epoch"].clone();
@@ -54,7 +54,7 @@ fn two_machines_learn_what_two_replicas_learn() {
     }
     assert!(!folder.join("nowhere").exists(), "machine 0 alone writes");
     // A resumed run begins with machine 0's checkpoint on both.
-    let [first, second] = two(&folder, "two", [&["--resume"], &["--resume"]]);
+    let [first, second] = two(&folder, "two", [&[&parts[..], &["--resume"]].concat(); 2]);
     assert_eq!((text(first), text(second)), (String::new(), String::new()), "nothing was left to do");
 }
 
