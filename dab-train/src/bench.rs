@@ -173,7 +173,7 @@ fn cpu_seconds() -> Option<f64> {
 }
 
 /// The most memory that this process ever held, from Linux's /proc.
-fn peak_bytes() -> Option<u64> {
+pub(crate) fn peak_bytes() -> Option<u64> {
     /// /proc counts in KiB.
     const KIB: u64 = 1024;
     let status = std::fs::read_to_string("/proc/self/status").ok()?;

@@ -2,9 +2,14 @@
 //!
 //! Parameters, both optimisers' memories, codebook and (under early stopping) the best model so far are `f32`
 //! tensors; counters, the history and a digest are metadata. Random streams need nothing: they are named by epoch. The
-//! file replaces its predecessor in one rename, so a kill or a full disk at any moment leaves a whole one.
+//! file replaces its predecessor in one rename, so a kill or a full disk at any moment leaves a whole one. Until the run
+//! ends, the one before it stays beside it, for the day when a disk loses a bit.
 
-use std::{collections::HashMap, fs, path::Path};
+use std::{
+    collections::HashMap,
+    fs, io,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use burn::tensor::{Device, Tensor, TensorData};
@@ -18,7 +23,7 @@ use crate::{
     io::whole::WholeFile,
     network::Network,
     optimiser::{Memory, Optimiser},
-    rdfc::{Epoch, Rdfc},
+    rdfc::{Epoch, Rdfc, scaling::Scaling},
     trainer::Setting,
 };
 
@@ -58,9 +63,19 @@ struct State {
     started: bool,
     times: [u64; 2],
     best: Option<(u64, usize)>,
-    history: Vec<Epoch>,
+    /// [`History`] as TOML: serde_json reads some floats one bit off.
+    history: String,
+    /// Of the loss: s, a power of two, and good steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    scaling: Option<(f64, u32)>,
     /// SHA-256 of all tensors' bytes, in the order of their names.
     digest: String,
+}
+
+/// What a run told so far.
+#[derive(Serialize, Deserialize)]
+struct History {
+    epochs: Vec<Epoch>,
 }
 
 /// Named tensors on their way to a file.
@@ -134,7 +149,8 @@ pub fn write(path: &Path, experiment: &Experiment, setting: &Setting, progress: 
         started: model.started,
         times: [model.network_optimiser.time, model.means_optimiser.time],
         best: progress.best.as_ref().map(|best| (best.loss.to_bits(), best.epoch)),
-        history: progress.history.clone(),
+        history: toml::to_string(&History { epochs: progress.history.clone() })?,
+        scaling: model.scaling.map(|scaling| (scaling.factor, scaling.good)),
         digest: named.digest(),
     };
     let metadata = HashMap::from([(STATE.to_owned(), serde_json::to_string(&state)?)]);
@@ -148,8 +164,34 @@ pub fn write(path: &Path, experiment: &Experiment, setting: &Setting, progress: 
     parent
         .map_or(Ok(()), fs::create_dir_all)
         .with_context(|| format!("cannot make the folder of {}", path.display()))?;
-    WholeFile::write(path, &bytes)
-        .with_context(|| format!("cannot write {}; the last checkpoint is as it was", path.display()))
+    let here = || format!("cannot write {}; the last checkpoint is as it was", path.display());
+    if path.is_file() {
+        keep(path).with_context(here)?;
+    }
+    WholeFile::write(path, &bytes).with_context(here)
+}
+
+/// Where the checkpoint before the one at `path` is.
+#[must_use]
+pub fn before(path: &Path) -> PathBuf {
+    path.with_extension("before.safetensors")
+}
+
+/// Gives the checkpoint a second name, which it keeps when the next one takes its own.
+fn keep(path: &Path) -> io::Result<()> {
+    let before = before(path);
+    match fs::remove_file(&before) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    // Not every file system has two names for one file.
+    fs::hard_link(path, &before).or_else(|_| WholeFile::write(&before, &fs::read(path)?))
+}
+
+/// Removes the checkpoint before the last, which a finished run does not need.
+pub fn tidy(path: &Path) {
+    // One that stays costs space alone.
+    let _ = fs::remove_file(before(path));
 }
 
 /// SHA-256 of names and bytes.
@@ -222,19 +264,42 @@ impl Stored<'_> {
 /// # Errors
 /// When the file is damaged, or belongs to another experiment or seed.
 pub fn read(path: &Path, experiment: &Experiment, setting: &Setting, progress: &mut Progress) -> Result<()> {
-    let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let bytes = bytes(path)?;
+    let before = before(path);
+    let instead = match before.is_file() {
+        true => format!("; the checkpoint before it is {}: rename it to go on from there", before.display()),
+        false => String::new(),
+    };
     resume(&bytes, experiment, setting, progress)
-        .with_context(|| format!("cannot resume from {}", path.display()))
+        .with_context(|| format!("cannot resume from {}{instead}", path.display()))
 }
 
-fn resume(bytes: &[u8], experiment: &Experiment, setting: &Setting, progress: &mut Progress) -> Result<()> {
-    let (_, metadata) = SafeTensors::read_metadata(bytes)?;
+/// A checkpoint as it is.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn bytes(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// [`read`] of a checkpoint's bytes.
+///
+/// # Errors
+/// As there.
+pub fn resume(
+    bytes: &[u8],
+    experiment: &Experiment,
+    setting: &Setting,
+    progress: &mut Progress,
+) -> Result<()> {
+    let (_, metadata) = SafeTensors::read_metadata(bytes).context("it is damaged")?;
     let text =
         metadata.metadata().as_ref().and_then(|map| map.get(STATE)).context("it has no state of a run")?;
-    let state: State = serde_json::from_str(text)?;
+    let state: State = serde_json::from_str(text).context("it is damaged")?;
     ensure!(state.seed == setting.seed, "it belongs to seed {}, not {}", state.seed, setting.seed);
     ensure!(state.experiment == experiment.resolved()?, "it belongs to another version of the experiment");
-    let stored = Stored { file: SafeTensors::deserialize(bytes)?, device: &setting.device };
+    let file = SafeTensors::deserialize(bytes).context("it is damaged")?;
+    let stored = Stored { file, device: &setting.device };
     let mut views: Vec<_> = stored.file.iter().map(|(name, view)| (name, view.data())).collect();
     views.sort_unstable();
     ensure!(digest(views.into_iter()) == state.digest, "it is damaged: its tensors have another SHA-256");
@@ -247,7 +312,8 @@ fn resume(bytes: &[u8], experiment: &Experiment, setting: &Setting, progress: &m
     stored.optimiser("means_optimiser", &mut model.means_optimiser, &[shape])?;
     [model.network_optimiser.time, model.means_optimiser.time] = state.times;
     (model.epoch, model.started) = (state.epoch, state.started);
-    progress.history = state.history;
+    model.scaling = state.scaling.map(|(factor, good)| Scaling { factor, good });
+    progress.history = toml::from_str::<History>(&state.history).context("it is damaged")?.epochs;
     progress.best = None;
     if let Some((loss, epoch)) = state.best {
         let (mut network, mut codebook) = (model.network.clone(), model.codebook.clone());

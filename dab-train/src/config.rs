@@ -74,6 +74,18 @@ pub struct ImageBackbone {
     /// Whether it stays as it is: its features are then computed once.
     #[serde(default)]
     pub frozen: bool,
+    /// Its learning rate, as a share of the others': below 1, a pretrained network changes less than what is new after it.
+    #[serde(default = "whole", skip_serializing_if = "is_whole")]
+    pub rate_share: f64,
+}
+
+fn whole() -> f64 {
+    1.0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_whole(share: &f64) -> bool {
+    *share == whole()
 }
 
 /// What happens to inputs before the first layer.
@@ -358,7 +370,7 @@ pub enum Precision {
     F32,
     /// 8 bits, the same range: no scaling of the loss is needed.
     Bf16,
-    /// 11 bits, range 6e-8 … 6e4.
+    /// 11 bits, range 6e-8 … 6e4: the loss is scaled, and steps whose gradients overflow are skipped.
     F16,
 }
 
@@ -458,6 +470,10 @@ impl Experiment {
             ensure!(
                 !images.frozen || images.weights.is_some(),
                 "a frozen backbone needs backbone.images.weights"
+            );
+            ensure!(
+                images.rate_share > 0.0,
+                "backbone.images.rate_share must be positive; 0 is `frozen = true`"
             );
         }
         if let Some(stopping) = self.training.early_stopping {

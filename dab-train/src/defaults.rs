@@ -53,20 +53,43 @@ pub struct Wishes {
     pub epochs: Option<usize>,
 }
 
+/// What depends on whether there are classes or numbers to predict.
+struct Choice {
+    standardise: Standardise,
+    layers: Vec<LayerConfig>,
+    bottleneck: Bottleneck,
+    objective: Objective,
+    codebook: CodebookConfig,
+    learning_rate: f64,
+    training: Training,
+}
+
 /// An experiment that fits the training rows.
 #[must_use]
 pub fn experiment(name: &str, seed: u64, data: DataConfig, train: &Split, wishes: Wishes) -> Experiment {
-    let mut experiment = match &train.targets {
-        Targets::Classes { count, .. } => classification(name, seed, data, train, *count, wishes.codes),
-        Targets::Regression(_) => regression(name, seed, data, train),
-    };
-    experiment.bottleneck.codes = wishes.codes.unwrap_or(experiment.bottleneck.codes);
-    experiment.bottleneck.dim = wishes.dim.unwrap_or(experiment.bottleneck.dim);
+    let Choice { standardise, layers, mut bottleneck, objective, mut codebook, learning_rate, mut training } =
+        match &train.targets {
+            Targets::Classes { count, .. } => classification(train, *count, wishes.codes),
+            Targets::Regression(_) => regression(train),
+        };
+    bottleneck.codes = wishes.codes.unwrap_or(bottleneck.codes);
+    bottleneck.dim = wishes.dim.unwrap_or(bottleneck.dim);
     if let Some(epochs) = wishes.epochs {
-        experiment.training.epochs = epochs;
-        experiment.codebook.warmup = experiment.codebook.warmup.min(epochs.saturating_sub(1));
+        training.epochs = epochs;
+        codebook.warmup = codebook.warmup.min(epochs.saturating_sub(1));
     }
-    experiment
+    let initialiser = Initialiser::GlorotUniform;
+    Experiment {
+        name: name.to_owned(),
+        seed,
+        data,
+        backbone: Backbone { standardise, initialiser, layers, images: None },
+        bottleneck,
+        objective,
+        codebook,
+        optimiser: adam(learning_rate),
+        training,
+    }
 }
 
 /// The nearest power of two between the limits.
@@ -109,27 +132,13 @@ fn adam(learning_rate: f64) -> OptimiserConfig {
     }
 }
 
-fn classification(
-    name: &str,
-    seed: u64,
-    data: DataConfig,
-    train: &Split,
-    classes: usize,
-    codes: Option<usize>,
-) -> Experiment {
+fn classification(train: &Split, classes: usize, codes: Option<usize>) -> Choice {
     // One code per class starts at its class; any other number has to look for clusters.
     let start = if codes.is_none_or(|codes| codes == classes) { Start::Classes } else { Start::Kmeans };
     let units = near(train.inputs.cols, UNITS);
-    Experiment {
-        name: name.to_owned(),
-        seed,
-        data,
-        backbone: Backbone {
-            images: None,
-            standardise: Standardise::Shared,
-            initialiser: Initialiser::GlorotUniform,
-            layers: vec![layer(units), layer(units)],
-        },
+    Choice {
+        standardise: Standardise::Shared,
+        layers: vec![layer(units), layer(units)],
         bottleneck: Bottleneck {
             dim: near(classes, DIM),
             codes: classes,
@@ -146,23 +155,16 @@ fn classification(
             calibrated: Some(CALIBRATED),
         },
         codebook: CodebookConfig { start, mean_learning_rate: 0.0, warmup: 1, ..CodebookConfig::default() },
-        optimiser: adam(2e-3),
+        learning_rate: 2e-3,
         training: training(train.inputs.rows, STEPS, 1.0),
     }
 }
 
-fn regression(name: &str, seed: u64, data: DataConfig, train: &Split) -> Experiment {
+fn regression(train: &Split) -> Choice {
     let training = training(train.inputs.rows, REGRESSION_STEPS, 0.0);
-    Experiment {
-        name: name.to_owned(),
-        seed,
-        data,
-        backbone: Backbone {
-            images: None,
-            standardise: Standardise::Columns,
-            initialiser: Initialiser::GlorotUniform,
-            layers: vec![layer(REGRESSION_UNITS)],
-        },
+    Choice {
+        standardise: Standardise::Columns,
+        layers: vec![layer(REGRESSION_UNITS)],
         bottleneck: Bottleneck {
             dim: 8,
             codes: 2,
@@ -184,7 +186,7 @@ fn regression(name: &str, seed: u64, data: DataConfig, train: &Split) -> Experim
             warmup: training.epochs / 40 + 1,
             ..CodebookConfig::default()
         },
-        optimiser: adam(5e-3),
+        learning_rate: 5e-3,
         training,
     }
 }

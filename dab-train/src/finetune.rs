@@ -33,7 +33,7 @@ use crate::{
         Examples, Inputs, Rdfc, Streamed,
         rows::{Features, ImageRows, Rows},
     },
-    trainer::{Observer, Run, Setting, check_start, epochs, set_aside},
+    trainer::{Observer, Run, Setting, check_start, epochs, restored, set_aside},
 };
 
 /// Images in one pass through a network that does not learn.
@@ -160,6 +160,26 @@ pub fn streams(experiment: &Experiment) -> bool {
     experiment.backbone.standardise == Standardise::None && experiment.training.input_noise == 0.0
 }
 
+/// A finished run that learnt from rows, from the checkpoint that it left.
+///
+/// # Errors
+/// As [`crate::trainer::restore`].
+pub fn restore(experiment: &Experiment, task: &ImageTask, cols: usize, setting: &Setting) -> Result<Run> {
+    restored(experiment, fresh(experiment, task.classes, cols, setting)?, setting)
+}
+
+/// The model before its first epoch, on rows of `cols` numbers.
+fn fresh(experiment: &Experiment, classes: usize, cols: usize, setting: &Setting) -> Result<Rdfc> {
+    experiment.check()?;
+    let output = Output::Classes(classes);
+    check_start(experiment, output)?;
+    ensure!(
+        streams(experiment),
+        "an image network that learns needs backbone.standardise = \"none\" and no training.input_noise"
+    );
+    Ok(Rdfc::new(experiment, cols, output, setting.seed, &setting.device))
+}
+
 fn on_rows(
     experiment: &Experiment,
     task: &ImageTask,
@@ -169,14 +189,7 @@ fn on_rows(
     setting: &Setting,
     observer: &mut dyn Observer,
 ) -> Result<Run> {
-    experiment.check()?;
-    let output = Output::Classes(task.classes);
-    check_start(experiment, output)?;
-    ensure!(
-        streams(experiment),
-        "an image network that learns needs backbone.standardise = \"none\" and no training.input_noise"
-    );
-    let mut model = Rdfc::new(experiment, cols, output, setting.seed, &setting.device);
+    let mut model = fresh(experiment, task.classes, cols, setting)?;
     if let (Some(weights), Some(images)) = (weights, &mut model.network.images) {
         weights.load(images)?;
     }

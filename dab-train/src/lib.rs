@@ -25,6 +25,7 @@ pub mod evaluate;
 pub mod export;
 pub mod finetune;
 pub mod io;
+pub mod machines;
 pub mod metrics;
 pub mod network;
 pub mod optimiser;

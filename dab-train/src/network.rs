@@ -129,6 +129,11 @@ impl Network {
         images.chain(dense).chain(&mut self.log_variance).collect()
     }
 
+    /// How many of [`Network::parameters_mut`], the first, are the image network's.
+    pub fn image_parameters(&mut self) -> usize {
+        self.images.as_mut().map_or(0, |images| images.parameters_mut().count())
+    }
+
     /// What a checkpoint keeps beside the parameters: the image network's running statistics.
     pub fn buffers_mut(&mut self) -> Vec<&mut Tensor<2>> {
         self.images.iter_mut().flat_map(ResNet::buffers_mut).collect()

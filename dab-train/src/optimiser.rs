@@ -73,18 +73,25 @@ impl Optimiser {
     /// Moves `parameters` against their gradients by learning rate `rate`. Parameters stay leaves of new graphs.
     pub fn step(&mut self, parameters: Vec<&mut Tensor<2>>, gradients: &mut Gradients, rate: f64) {
         let steps = parameters.iter().map(|parameter| parameter.grad_remove(gradients)).collect();
-        self.step_by(parameters, steps, rate);
+        self.step_by(parameters, steps, |_| rate);
     }
 
-    /// [`Optimiser::step`] with each parameter's gradient given apart.
-    pub fn step_by(&mut self, parameters: Vec<&mut Tensor<2>>, mut steps: Vec<Option<Tensor<2>>>, rate: f64) {
+    /// [`Optimiser::step`] with the gradient and the rate of each parameter given apart.
+    pub fn step_by(
+        &mut self,
+        parameters: Vec<&mut Tensor<2>>,
+        mut steps: Vec<Option<Tensor<2>>>,
+        rate: impl Fn(usize) -> f64,
+    ) {
         self.time += 1;
         self.memory.resize_with(parameters.len(), Memory::default);
         if let Some(limit) = self.clip {
             clip(&mut steps, limit);
         }
-        for ((parameter, gradient), memory) in parameters.into_iter().zip(steps).zip(&mut self.memory) {
+        let both = parameters.into_iter().zip(steps).zip(&mut self.memory);
+        for (index, ((parameter, gradient), memory)) in both.enumerate() {
             let Some(mut gradient) = gradient else { continue };
+            let rate = rate(index);
             let mut value = parameter.clone().without_autodiff();
             if self.decay > 0.0 && (self.decay_all || value.dims()[0] > 1) {
                 match self.rule {

@@ -15,15 +15,22 @@ pub mod codes;
 mod examples;
 mod parts;
 pub mod rows;
+pub mod scaling;
+
+use std::sync::Arc;
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
 pub use examples::{Examples, Inputs, Streamed};
 use serde::{Deserialize, Serialize};
 
-use self::parts::{Batch, Loss};
+use self::{
+    parts::{Batch, Cut, Loss, Share},
+    scaling::Scaling,
+};
 use crate::{
     bottleneck::codebook::{Codebook, Codes, INITIAL_MEAN_STD},
     config::{Calibrated, Experiment, Start},
+    machines::Machines,
     network::{Network, Output, Wanted},
     optimiser::{Optimiser, Rule},
     random::Random,
@@ -65,6 +72,14 @@ pub struct Epoch {
     /// Examples that step 1 learnt from.
     #[serde(default)]
     pub examples: usize,
+    /// Mini-batches that were skipped because their gradients, in f16, were not finite.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub skipped: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// The model in training.
@@ -86,6 +101,10 @@ pub struct Rdfc {
     pub clock: Clock,
     /// Where parts of a mini-batch are computed; the device alone unless there are several.
     pub replicas: Vec<Device>,
+    /// The machines that share the run, when there are several.
+    pub machines: Option<Arc<Machines>>,
+    /// Of the loss, when convolutions multiply in f16.
+    pub scaling: Option<Scaling>,
     seed: u64,
     device: Device,
 }
@@ -107,6 +126,8 @@ impl Rdfc {
             epoch: 0,
             clock: Clock::default(),
             replicas: vec![device.clone()],
+            machines: None,
+            scaling: None,
             seed,
             device: device.clone(),
         }
@@ -114,7 +135,17 @@ impl Rdfc {
 
     /// Steps 1–4 on all `examples`.
     pub fn epoch(&mut self, experiment: &Experiment, examples: &Examples) -> Epoch {
-        let mut report = self.network_step(experiment, examples);
+        self.epoch_watched(experiment, examples, &mut |_| ())
+    }
+
+    /// [`Rdfc::epoch`] that tells `watch` after each gradient step how many examples step 1 has seen.
+    pub fn epoch_watched(
+        &mut self,
+        experiment: &Experiment,
+        examples: &Examples,
+        watch: &mut dyn FnMut(usize),
+    ) -> Epoch {
+        let mut report = self.network_step(experiment, examples, watch);
         self.codebook_step(experiment, examples, &mut report);
         self.epoch += 1;
         report.number = self.epoch;
@@ -154,45 +185,72 @@ impl Rdfc {
     }
 
     /// Step 1: θ by gradient on E8 (or E9), all mini-batches, codebook fixed.
-    fn network_step(&mut self, experiment: &Experiment, examples: &Examples) -> Epoch {
+    fn network_step(
+        &mut self,
+        experiment: &Experiment,
+        examples: &Examples,
+        watch: &mut dyn FnMut(usize),
+    ) -> Epoch {
         let batches = self.batches(experiment, examples.len());
         let (alpha, weight) = (self.alpha(experiment), self.distortion_weight(experiment));
         let on = |device: &Device| {
             let codes = self.tensors_on(device).tracked();
-            Loss { codes, started: self.started, alpha, weight, calibrated: experiment.objective.calibrated }
+            let calibrated = experiment.objective.calibrated;
+            Loss { codes, started: self.started, alpha, weight, calibrated, scale: 1.0 }
         };
-        let losses: Vec<_> = self.replicas.iter().map(|device| (device.clone(), on(device))).collect();
+        let mut losses: Vec<_> = self.replicas.iter().map(|device| (device.clone(), on(device))).collect();
         let accumulate = experiment.training.accumulate;
+        let rate_share = experiment.backbone.images.as_ref().map_or(1.0, |images| images.rate_share);
         let mut random = Random::new(self.seed, &format!("noise {}", self.epoch));
         let mut normals = |shape: [usize; 2]| {
             let values = (0..shape[0] * shape[1]).map(|_| random.normal() as f32).collect();
             Tensor::<2>::from_data(TensorData::new::<f32, _>(values, shape), &self.device)
         };
         let mut sums = Tensor::<1>::zeros([3], &self.device);
+        let (mut seen, mut left_out) = (0, 0);
         let mut report = Epoch { examples: examples.len(), ..Epoch::default() };
-        let stream = batches.iter().zip(examples.stream(&batches, self.epoch));
+        let share = Share::of(losses.len(), self.machines.as_deref());
+        let here = |count| Cut::new(count, share, accumulate).rows_here().collect();
+        let needed = self.machines.is_some().then(|| batches.iter().map(|rows| here(rows.len())).collect());
+        let stream = batches.iter().zip(examples.stream(&batches, needed, self.epoch));
         for (step, (rows, (mut x, wanted))) in stream.enumerate() {
             let [batch, inputs] = x.dims();
             if let Some(factor) = &examples.noise {
                 x = x + normals([batch, inputs]).matmul(factor.clone().transpose());
             }
+            let scale = self.scaling.map_or(1.0, |scaling| scaling.factor);
+            losses.iter_mut().for_each(|(_, loss)| loss.scale = scale);
             let batch = Batch { x, wanted, noise: normals([batch, self.network.dim]) };
             let found = match losses.as_slice() {
-                [(_, loss)] if accumulate <= 1 => loss.step(&mut self.network, batch, &mut self.clock),
-                _ => parts::step(&self.network, &losses, accumulate, &batch),
+                [(_, loss)] if accumulate <= 1 && self.machines.is_none() => {
+                    loss.step(&mut self.network, batch, &mut self.clock)
+                }
+                _ => parts::step(&self.network, &losses, accumulate, &batch, self.machines.as_deref()),
             };
             self.clock.lap(Part::Backward);
+            seen += rows.len();
+            watch(seen);
+            if !self.scaling.as_mut().is_none_or(|scaling| scaling.accept(&found)) {
+                report.skipped += 1;
+                left_out += rows.len();
+                continue;
+            }
             let done = self.epoch as f64 + step as f64 / batches.len() as f64;
             let optimiser = &experiment.optimiser;
             report.learning_rate = optimiser.learning_rate
                 * optimiser.schedule.factor_at(done, experiment.training.epochs as f64);
+            let (slow, images) = (report.learning_rate * rate_share, self.network.image_parameters());
+            let rate = |index: usize| if index < images { slow } else { report.learning_rate };
             let parameters = self.network.parameters_mut();
-            self.network_optimiser.step_by(parameters, found.gradients, report.learning_rate);
+            self.network_optimiser.step_by(parameters, found.gradients, rate);
             self.network.absorb(found.statistics);
             self.clock.lap(Part::Update);
             sums = sums + found.means.mul_scalar(rows.len() as f64 / examples.len() as f64);
         }
-        let means: Vec<f64> = sums.into_data().iter::<f64>().collect();
+        // Means over the examples that counted; none, and the loss is no number.
+        let count = if self.scaling.is_some_and(Scaling::is_lost) { 0 } else { seen - left_out };
+        let share = seen as f64 / count as f64;
+        let means: Vec<f64> = sums.into_data().iter::<f64>().map(|mean| mean * share).collect();
         (report.nll, report.distortion, report.hinge) = (means[0], means[1], means[2]);
         report
     }

@@ -6,6 +6,7 @@
 
 use std::{
     path::PathBuf,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -23,19 +24,36 @@ use crate::{
     config::{Experiment, Precision, Standardise, Start},
     data::{Scale, Split, Table, Targets},
     device,
+    machines::Machines,
     network::{Network, Output, Wanted},
     random::Random,
-    rdfc::{Epoch, Examples, Inputs, Rdfc},
+    rdfc::{Epoch, Examples, Inputs, Rdfc, scaling::Scaling},
     trained::Trained,
 };
 
 /// Added to the diagonal of the input noise's covariance, relative to its mean variance: collinear inputs factorise.
 const NOISE_RIDGE: f64 = 1e-6;
 
-/// Told what happens, once an epoch.
+/// Told what happens.
 pub trait Observer {
     /// An epoch of `total` ended, `elapsed` after this process began the run.
     fn epoch(&mut self, epoch: &Epoch, total: usize, elapsed: Duration);
+
+    /// A gradient step ended.
+    fn step(&mut self, _: &Moment) {}
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Moment {
+    /// Epochs done, in all processes that ran it; a part of one counts.
+    pub epochs: f64,
+    /// Of these many.
+    pub total: usize,
+    /// Examples an epoch.
+    pub examples: usize,
+    /// Since this process began.
+    pub elapsed: Duration,
 }
 
 /// Says nothing.
@@ -54,6 +72,8 @@ pub struct Setting {
     pub checkpoint: Option<PathBuf>,
     /// Whether to go on from the checkpoint, if there is one.
     pub resume: bool,
+    /// The machines that share the run, when there are several; machine 0 alone has a checkpoint.
+    pub machines: Option<Arc<Machines>>,
 }
 
 /// What a run gave.
@@ -200,9 +220,16 @@ pub fn train(
 /// # Errors
 /// When there is no checkpoint, or it is of another run or of one that was interrupted.
 pub fn restore(experiment: &Experiment, train: &Split, setting: &Setting) -> Result<Run> {
+    let Ready { model, scale, target_scale, .. } = Ready::new(experiment, train, setting)?;
+    let mut run = restored(experiment, model, setting)?;
+    (run.trained.input_scale, run.trained.target_scale) = (scale, target_scale);
+    Ok(run)
+}
+
+/// The run of a fresh `model`, from its checkpoint.
+pub(crate) fn restored(experiment: &Experiment, model: Rdfc, setting: &Setting) -> Result<Run> {
     let path = setting.checkpoint.as_deref().context("a run is restored from its checkpoint")?;
     ensure!(path.exists(), "there is no {}: the network that was trained is not kept here", path.display());
-    let Ready { model, scale, target_scale, .. } = Ready::new(experiment, train, setting)?;
     let progress = begin(experiment, model, &Setting { resume: true, ..setting.clone() })?;
     ensure!(
         is_over(experiment, &progress),
@@ -211,9 +238,7 @@ pub fn restore(experiment: &Experiment, train: &Split, setting: &Setting) -> Res
         progress.model.epoch,
         experiment.training.epochs
     );
-    let mut run = finish(experiment, progress);
-    (run.trained.input_scale, run.trained.target_scale) = (scale, target_scale);
-    Ok(run)
+    Ok(finish(experiment, progress))
 }
 
 /// A fresh start, or what the checkpoint holds.
@@ -221,10 +246,21 @@ fn begin(experiment: &Experiment, mut model: Rdfc, setting: &Setting) -> Result<
     model.replicas = device::replicas(&setting.device, experiment.training.replicas)?;
     if let Some(images) = &mut model.network.images {
         images.precision = precision(experiment.training.precision, &setting.device)?;
+        model.scaling = (images.precision == DType::F16).then(Scaling::default);
     }
+    model.machines.clone_from(&setting.machines);
     let mut progress = Progress { model, history: Vec::new(), best: None };
-    if let Some(path) = setting.checkpoint.as_deref().filter(|path| setting.resume && path.exists()) {
-        checkpoint::read(path, experiment, setting, &mut progress)?;
+    let stored = setting.checkpoint.as_deref().filter(|path| setting.resume && path.exists());
+    match &setting.machines {
+        None => stored.map_or(Ok(()), |path| checkpoint::read(path, experiment, setting, &mut progress))?,
+        Some(machines) => {
+            machines.agree(&format!("{}\n{}", experiment.resolved()?, setting.seed))?;
+            let bytes = machines.tell(stored.map_or(Ok(Vec::new()), checkpoint::bytes)?)?;
+            if !bytes.is_empty() {
+                checkpoint::resume(&bytes, experiment, setting, &mut progress)
+                    .context("cannot resume from the checkpoint of machine 0")?;
+            }
+        }
     }
     Ok(progress)
 }
@@ -241,8 +277,14 @@ pub(crate) fn epochs(
     let mut progress = begin(experiment, model, setting)?;
     let (begun, every) = (Instant::now(), experiment.training.checkpoint_every);
     while !is_over(experiment, &progress) {
-        let epoch = progress.model.epoch(experiment, learn);
+        let (before, examples) = (progress.model.epoch as f64, learn.len());
+        let epoch = progress.model.epoch_watched(experiment, learn, &mut |seen| {
+            let epochs = before + seen as f64 / examples as f64;
+            let total = experiment.training.epochs;
+            observer.step(&Moment { epochs, total, examples, elapsed: begun.elapsed() });
+        });
         learn.sound()?;
+        setting.machines.as_ref().map_or(Ok(()), |machines| machines.sound())?;
         ensure!(
             epoch.nll.is_finite() && epoch.distortion.is_finite(),
             "epoch {}: the loss is not finite; a smaller learning rate or `clip` helps",
@@ -263,6 +305,7 @@ pub(crate) fn epochs(
         progress.model.network_optimiser.memory.clear();
         progress.model.means_optimiser.memory.clear();
         checkpoint::write(path, experiment, setting, &progress)?;
+        checkpoint::tidy(path);
     }
     Ok(finish(experiment, progress))
 }
@@ -291,7 +334,7 @@ fn precision(wanted: Precision, device: &Device) -> Result<DType> {
     };
     ensure!(
         device.supports_dtype(dtype),
-        "this device does not compute in {dtype:?}: choose another training.precision"
+        "this device does not compute in {dtype:?}: choose another training.precision (f32, bf16 or f16)"
     );
     Ok(dtype)
 }

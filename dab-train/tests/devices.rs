@@ -58,7 +58,8 @@ fn run(covariance: &str, device: &Device) -> (Vec<f64>, Vec<f32>) {
     let DataConfig::Images(config) = &experiment.data else { panic!("images") };
     let mut task = config.load(0, &data::shared_root()).unwrap();
     task.train = task.train.select(&(0..IMAGES).collect::<Vec<_>>());
-    let setting = Setting { seed: 1, device: device.clone(), checkpoint: None, resume: false };
+    let setting =
+        Setting { seed: 1, device: device.clone(), checkpoint: None, resume: false, machines: None };
     let run = finetune::train(&experiment, &task, None, &setting, &mut ()).unwrap();
     let some = task.held_out.set.select(&(0..64).collect::<Vec<_>>());
     let network = run.images.as_ref().unwrap();

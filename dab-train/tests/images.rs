@@ -1,8 +1,11 @@
 //! Image networks on real images and real checkpoints: accuracy, features, refusals, and learning end to end.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+};
 
-use burn::tensor::Device;
+use burn::tensor::{DType, Device};
 use dab_train::{
     backbone::{
         conv::Source,
@@ -17,7 +20,9 @@ use dab_train::{
     },
     evaluate::{evaluate, score_task},
     finetune,
+    network::Output,
     random::Random,
+    rdfc::{Examples, Inputs, Rdfc, Streamed, rows::ImageRows, scaling::Scaling},
     trainer::{self, Setting},
 };
 
@@ -51,7 +56,7 @@ fn test_images(folder: &Path, count: usize) -> (ImageSet, Vec<u32>) {
     let (_, bytes) = npz.bytes("x_test").unwrap();
     let images = Pixels::interleaved(32, &bytes[..count * 3072], Augment::default());
     let labels = npz.table("y_test").unwrap().values[..count].iter().map(|&y| y as u32).collect();
-    (ImageSet::all("test", std::sync::Arc::new(images)), labels)
+    (ImageSet::all("test", Arc::new(images)), labels)
 }
 
 /// Share of rows whose largest logit is their label's.
@@ -164,7 +169,8 @@ fn fine_tuning_learns_and_tells_svhn_apart() {
     task.ood.retain(|(name, _)| name == "svhn");
     task.ood[0].1 = task.ood[0].1.select(&first(300));
     let weights = Weights::read(&folder.join("resnet20-12fca82f.th")).unwrap();
-    let setting = Setting { seed: 0, device: Device::flex(), checkpoint: None, resume: false };
+    let setting =
+        Setting { seed: 0, device: Device::flex(), checkpoint: None, resume: false, machines: None };
     let run = finetune::train(&experiment, &task, Some(&weights), &setting, &mut ()).unwrap();
     let network = run.images.as_ref().unwrap();
     let features = |set: &ImageSet| finetune::features(network, set, &task.normalise, &setting.device);
@@ -187,7 +193,70 @@ fn brightness(name: &str, count: usize) -> Labelled {
     let bytes = labels.iter().flat_map(|&label| (0..3 * 256).map(move |_| label)).collect::<Vec<_>>();
     let bytes = bytes.into_iter().map(|label| (random.below(100) + 100 * label as usize) as u8).collect();
     let images = Pixels::planar(16, bytes, Augment::default());
-    Labelled { set: ImageSet::all(name, std::sync::Arc::new(images)), labels }
+    Labelled { set: ImageSet::all(name, Arc::new(images)), labels }
+}
+
+/// A small network on them that learns.
+fn learnt(epochs: usize, more: &str) -> (Experiment, ImageTask) {
+    let text = format!(
+        r#"
+        name = "learnt"
+        data = {{ kind = "images", train = "a", test = "b" }}
+        bottleneck = {{ dim = 2, codes = 2 }}
+        objective = {{ alpha = 1.0, beta = 0.01 }}
+        optimiser = {{ rule = "sgd", learning_rate = 0.05 }}
+        training = {{ epochs = {epochs}, batch = 20{more} }}
+        [backbone]
+        standardise = "none"
+        images = {{ network = {{ kind = "cifar-resnet", depth = 8 }} }}
+        "#
+    );
+    let [train, held_out, test] = ["train", "held-out", "test"].map(|name| brightness(name, 60));
+    let normalise = Normalise::default();
+    let task = ImageTask { classes: 2, train, held_out, test, ood: Vec::new(), normalise };
+    (Experiment::parse(&text).unwrap(), task)
+}
+
+fn losses(epochs: usize, more: &str) -> Vec<f64> {
+    let (experiment, task) = learnt(epochs, more);
+    let setting =
+        Setting { seed: 3, device: Device::flex(), checkpoint: None, resume: false, machines: None };
+    let run = finetune::train(&experiment, &task, None, &setting, &mut ()).unwrap();
+    assert!(run.history.iter().all(|epoch| epoch.skipped == 0));
+    run.history.iter().map(|epoch| epoch.nll).collect()
+}
+
+/// Losses of 16-bit convolutions against f32 after three steps: 8 and 11 bits through seven layers, and as much again.
+const COARSE: [(&str, f64); 2] = [("bf16", 14.0 / 256.0), ("f16", 14.0 / 2048.0)];
+
+#[test]
+fn coarse_convolutions_learn_alike() {
+    let exact = losses(4, "");
+    for (precision, allowed) in COARSE {
+        let coarse = losses(4, &format!(", precision = \"{precision}\""));
+        let first = (coarse[0] - exact[0]).abs() / exact[0];
+        println!("{precision}: {coarse:?} against {exact:?}");
+        assert!(first > 0.0 && first < allowed, "{precision}: {first}");
+        assert!(coarse[3] < 0.5 * coarse[0], "{precision} learns: {coarse:?}");
+    }
+}
+
+#[test]
+fn a_loss_scaled_too_far_comes_back_and_a_lost_one_is_told() {
+    let (experiment, task) = learnt(2, "");
+    let mut model = Rdfc::new(&experiment, task.train.set.cols(), Output::Classes(2), 3, &Device::flex());
+    model.network.images.as_mut().unwrap().precision = DType::F16;
+    let rows = Arc::new(ImageRows { set: task.train.set.clone(), normalise: task.normalise });
+    let fault = Arc::new(Mutex::new(None));
+    let inputs = Streamed { rows, classes: 2, device: Device::flex(), seed: 3, fault };
+    let labels = Some(task.train.labels.clone());
+    let examples = Examples { inputs: Inputs::Streamed(inputs), labels, noise: None };
+    // Three steps an epoch, each of which halves it: too large for the first epoch, and small enough in the end.
+    model.scaling = Some(Scaling { factor: 2.0_f64.powi(30), good: 0 });
+    let skipped: Vec<usize> = (0..8).map(|_| model.epoch(&experiment, &examples).skipped).collect();
+    assert!(skipped[0] == 3 && skipped[7] == 0, "{skipped:?}");
+    model.scaling = Some(Scaling { factor: 2.0_f64.powi(-20), good: 0 });
+    assert!(!model.epoch(&experiment, &examples).nll.is_finite());
 }
 
 #[test]
@@ -222,7 +291,8 @@ fn features_on_disk_train_the_same_model_as_a_table() {
     assert_eq!(std::fs::metadata(&file).unwrap().modified().unwrap(), written, "computed once");
     let direct = finetune::features(&network, &task.train.set, &normalise, &Device::flex()).unwrap();
     assert_eq!(table.train.inputs, direct);
-    let setting = Setting { seed: 3, device: Device::flex(), checkpoint: None, resume: false };
+    let setting =
+        Setting { seed: 3, device: Device::flex(), checkpoint: None, resume: false, machines: None };
     let mapped = finetune::train_frozen(&experiment, &task, &features, &setting, &mut ()).unwrap();
     let in_memory = trainer::train(&experiment, &table.train, &setting, &mut ()).unwrap();
     assert_eq!(mapped.trained, in_memory.trained);

@@ -47,7 +47,7 @@ fn experiment(covariance: &str, extra: &str) -> Experiment {
 }
 
 fn setting(checkpoint: Option<PathBuf>, resume: bool) -> Setting {
-    Setting { seed: 4, device: Device::flex(), checkpoint, resume }
+    Setting { seed: 4, device: Device::flex(), checkpoint, resume, machines: None }
 }
 
 fn train(experiment: &Experiment, split: &Split) -> Run {

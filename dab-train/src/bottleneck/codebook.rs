@@ -185,14 +185,15 @@ impl Codebook {
         self.priors = raised.iter().map(|w| (w / total) as f32).collect();
     }
 
-    /// Sets covariances from `sums` (`codes × entries`) divided by `weights`, drawn together by `shrinkage`.
+    /// Sets covariances from `sums` (`codes × entries`) divided by `weights`, drawn together by `shrinkage`. A code of weight
+    /// 0, which nobody uses at all, keeps its own.
     pub fn set_covs(&mut self, sums: &[f64], weights: &[f64], shrinkage: Shrinkage) {
         let (dim, entries) = (self.dim, self.kind.entries(self.dim));
         let diagonal = |entry: usize| entries == dim || entry / dim == entry % dim;
         let total: f64 = weights.iter().sum();
         let pooled: Vec<f64> =
             (0..entries).map(|entry| sums.iter().skip(entry).step_by(entries).sum::<f64>() / total).collect();
-        for (code, &weight) in weights.iter().enumerate() {
+        for (code, &weight) in weights.iter().enumerate().filter(|(_, weight)| **weight > 0.0) {
             let sums = &sums[code * entries..(code + 1) * entries];
             let mixed: Vec<f64> = (sums.iter().zip(&pooled))
                 .map(|(sum, pooled)| (1.0 - shrinkage.pooled) * sum / weight + shrinkage.pooled * pooled)

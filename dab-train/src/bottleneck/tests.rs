@@ -300,6 +300,13 @@ fn shrinkage_pools_and_rounds() {
     book.set_covs(&sums, &[1.0, 3.0], Shrinkage { pooled: 0.0, ridge: 0.5 });
     assert!((book.covs[0] - 5.5).abs() < 1e-6 && (book.covs[1] - 1.0).abs() < 1e-6, "{:?}", book.covs);
     assert!(book.precision(1).1.is_finite(), "a flat code has a volume");
+    let kept = book.covs[4..].to_vec();
+    book.set_covs(
+        &[4.0, 1.0, 1.0, 2.0, 0.0, 0.0, 0.0, 0.0],
+        &[1.0, 0.0],
+        Shrinkage { pooled: 0.0, ridge: 0.0 },
+    );
+    assert_eq!(book.covs[4..], kept, "a code that nobody uses stays as it is");
 }
 
 #[test]

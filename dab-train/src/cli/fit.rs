@@ -84,11 +84,13 @@ impl Args {
         let name = data.name.clone();
         let data = DataConfig::Features(data);
         let seed = self.options.first_seed(0);
-        let task = data::load(&data, seed, Path::new(""))?;
+        let (task, description) = data::load_described(&data, seed, Path::new(""))?;
         let wishes = defaults::Wishes { codes: self.codes, dim: self.dim, epochs: self.epochs };
         let experiment = defaults::experiment(&name, seed, data, &task.train, wishes);
         let table = toml::Table::try_from(&experiment).context("the experiment does not fit TOML")?;
-        self.options.run(&self.options.changed(table)?)
+        let changed = self.options.changed(table)?;
+        let same = (&changed.data, changed.seed) == (&experiment.data, seed);
+        self.options.run(&changed, same.then_some((task, description)))
     }
 
     fn data(&self) -> Result<features::Config> {

@@ -1,12 +1,15 @@
-//! `dab train` on images: what comes before the bottleneck.
+//! `dab train` and `dab verify` on images: what comes before the bottleneck.
 
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
 use crate::{
-    config::Experiment,
-    data::{self, Task, images::Config},
+    config::{Experiment, ImageBackbone},
+    data::{
+        self, Task,
+        images::{Config, ImageTask},
+    },
     finetune,
     random::Random,
     trainer::{self, Observer, Run, Setting},
@@ -27,13 +30,9 @@ pub fn train(
     cache: &Path,
     observer: &mut dyn Observer,
 ) -> Result<(Task, Run)> {
-    let shared = data::shared_root();
     let (seed, device) = (setting.seed, &setting.device);
-    let backbone = experiment.backbone.images.as_ref().context("images need [backbone.images]")?;
-    let mut images = config.load(seed, &shared)?;
-    let side = images.train.set.images.side();
-    ensure!(backbone.network.takes(side), "{:?} takes no images of {side} × {side}", backbone.network);
-    let weights = finetune::pretrained(backbone, &shared)?;
+    let (mut images, backbone) = load(experiment, config, seed)?;
+    let weights = finetune::pretrained(backbone, &data::shared_root())?;
     let (network, mut run) = match (backbone.frozen, &weights) {
         (true, Some(weights)) => (finetune::frozen(backbone, weights, device)?, None),
         _ => {
@@ -57,4 +56,46 @@ pub fn train(
     })?;
     let run = run.map_or_else(|| trainer::train(experiment, &task.train, setting, observer), Ok)?;
     Ok((task, run))
+}
+
+/// A finished run on images, and its task as the bottleneck sees it. The training images' part of the task is one of each
+/// class where nothing depends on the others.
+///
+/// # Errors
+/// Missing data or weights, and what [`trainer::restore`] refuses.
+pub fn restore(experiment: &Experiment, config: &Config, setting: &Setting) -> Result<(Task, Run)> {
+    let (mut images, backbone) = load(experiment, config, setting.seed)?;
+    let device = &setting.device;
+    // A network that learnt is in the checkpoint.
+    let weights =
+        backbone.frozen.then(|| finetune::pretrained(backbone, &data::shared_root())).transpose()?;
+    let frozen = weights.flatten().map(|weights| finetune::frozen(backbone, &weights, device)).transpose()?;
+    let mut run = None;
+    if finetune::streams(experiment) {
+        let cols =
+            frozen.as_ref().map_or(images.train.set.cols(), |network| network.architecture().features());
+        run = Some(finetune::restore(experiment, &images, cols, setting)?);
+        let labels = &images.train.labels;
+        let first = (0..images.classes).filter_map(|class| labels.iter().position(|&l| l as usize == class));
+        images.train = images.train.select(&first.collect::<Vec<_>>());
+    }
+    let learnt = run.as_ref().and_then(|run| run.images.clone());
+    let network = frozen.or(learnt).context("the run kept no image network")?;
+    let features = |set: &_| finetune::features(&network, set, &images.normalise, device);
+    let task = images.featured(&experiment.name, features)?;
+    let run = run.map_or_else(|| trainer::restore(experiment, &task.train, setting), Ok)?;
+    Ok((task, run))
+}
+
+/// The images of an experiment, and the network that takes them.
+fn load<'a>(
+    experiment: &'a Experiment,
+    config: &Config,
+    seed: u64,
+) -> Result<(ImageTask, &'a ImageBackbone)> {
+    let backbone = experiment.backbone.images.as_ref().context("images need [backbone.images]")?;
+    let images = config.load(seed, &data::shared_root())?;
+    let side = images.train.set.images.side();
+    ensure!(backbone.network.takes(side), "{:?} takes no images of {side} × {side}", backbone.network);
+    Ok((images, backbone))
 }

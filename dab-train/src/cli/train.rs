@@ -4,10 +4,10 @@ use std::{
     fs,
     io::Write,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use anyhow::{Context, Result, ensure};
-use burn::tensor::Device;
 use serde_json::json;
 
 use super::{
@@ -26,6 +26,7 @@ use crate::{
     evaluate::{Evaluation, TaskScores, evaluate, score_task, truth_coverage},
     export,
     io::{names, whole::WholeFile},
+    machines::{Machines, Place},
     metrics::{Summary, classification},
     parity::{Parity, Twice},
     trained::Scores,
@@ -51,6 +52,12 @@ pub const CHECKPOINT: &str = "checkpoint.safetensors";
 ///
 /// The same seed gives the same bytes on the same device. For your own features, `dab fit` writes the
 /// experiment file.
+///
+/// A run that was killed goes on with --resume from its last checkpoint and gives the same bytes;
+/// training.checkpoint_every says how many epochs lie between two. Training images are changed at random
+/// by data.augment: pad, flip, and RandAugment, as in
+///
+///   --set data.augment.rand.operations=2 --set data.augment.rand.magnitude=9
 #[derive(Debug, clap::Args)]
 #[command(
     verbatim_doc_comment,
@@ -98,9 +105,15 @@ pub struct Options {
     /// Go on from the checkpoints of an interrupted run
     #[arg(long)]
     resume: bool,
-    /// Prints shapes, parameters, memory and steps, and trains nothing.
+    /// Print shapes, parameters, memory and steps, and train nothing
     #[arg(long)]
     dry_run: bool,
+    /// Share the run among N machines: this is machine I; start the same command on each with its own I
+    #[arg(long, value_name = "I/N", requires = "hub")]
+    machine: Option<Place>,
+    /// Where machine 0 listens and the others find it, on a network that you trust; it alone writes
+    #[arg(long, value_name = "HOST:PORT", requires = "machine")]
+    hub: Option<String>,
 }
 
 /// Everything one seed gave.
@@ -131,11 +144,11 @@ impl Args {
     pub fn run(&self) -> Result<()> {
         let path = &self.experiment;
         if self.options.changes.is_empty() {
-            return self.options.run(&Experiment::read(path)?);
+            return self.options.run(&Experiment::read(path)?, None);
         }
         let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
         let table = text.parse().with_context(|| format!("{} is not TOML", path.display()))?;
-        self.options.run(&self.options.changed(table)?)
+        self.options.run(&self.options.changed(table)?, None)
     }
 }
 
@@ -145,26 +158,48 @@ impl Options {
         self.seed.unwrap_or(own)
     }
 
-    /// Trains, measures and writes.
+    /// Trains, measures and writes. `first` is the data of the first seed, if somebody has read it already.
     ///
     /// # Errors
     /// When the data, the device or the output folder is not usable.
-    pub fn run(&self, experiment: &Experiment) -> Result<()> {
+    pub fn run(&self, experiment: &Experiment, mut first: Option<(Task, Description)>) -> Result<()> {
         ensure!(self.seeds > 0, "--seeds starts at 1");
         if self.dry_run {
             return super::print(&dry::plan(experiment)?);
         }
         let device = self.device.open()?;
         let out = self.out.clone().unwrap_or_else(|| Path::new("runs").join(&experiment.name));
-        check_writable(&out)?;
-        let first = self.first_seed(experiment.seed);
+        let machines = match (self.machine, &self.hub) {
+            (Some(place), Some(hub)) => Some(Arc::new(Machines::join(place, hub)?)),
+            _ => None,
+        };
+        let writes = self.machine.is_none_or(|place| place.index == 0);
+        if writes {
+            check_writable(&out)?;
+        }
+        let first_seed = self.first_seed(experiment.seed);
         let mut all = Vec::new();
-        for seed in first..first + self.seeds {
+        for seed in first_seed..first_seed + self.seeds {
             let folder = if self.seeds == 1 { out.clone() } else { out.join(format!("seed-{seed}")) };
-            let seeded = self.one(&Experiment { seed, ..experiment.clone() }, &out, &folder, &device)?;
-            write(experiment, &seeded, &folder)?;
+            let experiment = Experiment { seed, ..experiment.clone() };
+            let setting = Setting {
+                seed,
+                device: device.clone(),
+                checkpoint: writes.then(|| folder.join(CHECKPOINT)),
+                resume: self.resume,
+                machines: machines.clone(),
+            };
+            let learnt = self.learn(&experiment, first.take(), &out, &setting)?;
+            if !writes {
+                continue;
+            }
+            let seeded = self.measure(&experiment, learnt, &setting)?;
+            write(&experiment, &seeded, &folder)?;
             self.say(&format!("seed {seed}: {}", headline(&seeded.evaluation)));
             all.push(seeded);
+        }
+        if !writes {
+            return Ok(());
         }
         let summary = summarise(&all);
         if all.len() > 1 {
@@ -224,33 +259,42 @@ impl Options {
         };
     }
 
-    fn one(&self, experiment: &Experiment, out: &Path, folder: &Path, device: &Device) -> Result<Seeded> {
-        let seed = experiment.seed;
-        let setting = Setting {
-            seed,
-            device: device.clone(),
-            checkpoint: Some(folder.join(CHECKPOINT)),
-            resume: self.resume,
-        };
+    /// Reads the data, unless somebody did, and learns.
+    fn learn(
+        &self,
+        experiment: &Experiment,
+        read: Option<(Task, Description)>,
+        out: &Path,
+        setting: &Setting,
+    ) -> Result<(Task, Description, Run)> {
+        let seed = setting.seed;
         let mut progress = match (self.quiet, self.json_lines) {
-            (true, _) => Progress::Quiet,
-            (_, true) => Progress::JsonLines { seed },
+            (true, _) => Progress::quiet(),
+            (_, true) => Progress::json_lines(seed),
             _ => Progress::bar(seed),
         };
-        let (task, description, run) = if let data::DataConfig::Images(config) = &experiment.data {
+        if let data::DataConfig::Images(config) = &experiment.data {
             // Beside the results, so that all seeds and experiments share it.
             let cache = out.parent().unwrap_or(out).join("features");
-            let (task, run) = images::train(experiment, config, &setting, &cache, &mut progress)?;
-            (task, Description::default(), run)
-        } else {
-            let (task, description) = data::load_described(&experiment.data, seed, &data::shared_root())?;
-            for warning in description.warnings.iter().chain(&task.warnings()) {
-                eprintln!("dab: {warning}");
-            }
-            let run = trainer::train(experiment, &task.train, &setting, &mut progress)?;
-            (task, description, run)
-        };
-        let scores = score_task(&run.trained, &task, device)?;
+            let (task, run) = images::train(experiment, config, setting, &cache, &mut progress)?;
+            return Ok((task, Description::default(), run));
+        }
+        let load = || data::load_described(&experiment.data, seed, &data::shared_root());
+        let (task, description) = read.map_or_else(load, Ok)?;
+        for warning in description.warnings.iter().chain(&task.warnings()) {
+            eprintln!("dab: {warning}");
+        }
+        let run = trainer::train(experiment, &task.train, setting, &mut progress)?;
+        Ok((task, description, run))
+    }
+
+    fn measure(
+        &self,
+        experiment: &Experiment,
+        (task, description, run): (Task, Description, Run),
+        setting: &Setting,
+    ) -> Result<Seeded> {
+        let scores = score_task(&run.trained, &task, &setting.device)?;
         let mut evaluation = evaluate(&run.trained, &task, &scores)?;
         if let (data::DataConfig::RegressionClusters(_), Some(interval)) =
             (&experiment.data, &mut evaluation.interval)
@@ -258,12 +302,12 @@ impl Options {
             let truth = |x: &[f32]| data::clusters::truth(x[0]);
             interval.truth = Some(truth_coverage(&task, &scores, interval.scale, truth));
         }
-        let rivals = if self.no_baselines { Rivals::default() } else { rivals(experiment, &task, &setting)? };
+        let rivals = if self.no_baselines { Rivals::default() } else { rivals(experiment, &task, setting)? };
         let info = info(experiment, &description)?;
         let artifact = export::artifact(&run.trained, &task.held_out.inputs, info)?;
         let parity = Twice::new(&artifact, &task, &scores)?.parity()?;
         parity.check()?;
-        Ok(Seeded { seed, task, run, scores, evaluation, rivals, artifact, parity })
+        Ok(Seeded { seed: setting.seed, task, run, scores, evaluation, rivals, artifact, parity })
     }
 }
 
@@ -362,8 +406,7 @@ fn save(path: &Path, bytes: &[u8]) -> Result<()> {
 /// Writes one seed's folder.
 fn write(experiment: &Experiment, seeded: &Seeded, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let resolved = Experiment { seed: seeded.seed, ..experiment.clone() }.resolved()?;
-    save(&folder.join(EXPERIMENT), resolved.as_bytes())?;
+    save(&folder.join(EXPERIMENT), experiment.resolved()?.as_bytes())?;
     let metrics = json!({
         "experiment": experiment.name,
         "seed": seeded.seed,

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, ensure};
 
-use super::text;
 use super::train::{CHECKPOINT, EXPERIMENT};
+use super::{images, text};
 use crate::{
     config::Experiment,
-    data,
+    data::{self, DataConfig},
     device::DeviceChoice,
     evaluate::score_task,
     io::artifact::Artifact,
@@ -72,14 +72,20 @@ fn score_twice(artifact: &Artifact, folder: &Path, device: DeviceChoice) -> Resu
          without its run is checked by `dab self-test`"
     );
     let experiment = Experiment::read(&file)?;
-    let task = data::load(&experiment.data, experiment.seed, &data::shared_root())?;
     let setting = Setting {
         seed: experiment.seed,
         device: device.clone(),
         checkpoint: Some(folder.join(CHECKPOINT)),
         resume: true,
+        machines: None,
     };
-    let run = trainer::restore(&experiment, &task.train, &setting)?;
+    let (task, run) = if let DataConfig::Images(config) = &experiment.data {
+        images::restore(&experiment, config, &setting)?
+    } else {
+        let task = data::load(&experiment.data, experiment.seed, &data::shared_root())?;
+        let run = trainer::restore(&experiment, &task.train, &setting)?;
+        (task, run)
+    };
     let (takes, has) = (artifact.model()?.shape().inputs, task.train.inputs.cols);
     ensure!(takes == has, "the model takes {takes} numbers, the run's inputs have {has}");
     let scores = score_task(&run.trained, &task, &device)?;

@@ -9,15 +9,20 @@
 
 use burn::tensor::{DType, Device, Tensor};
 
-use super::{Epoch, Examples, Rdfc, clock::Part, parts::threads};
+use super::{
+    Epoch, Examples, Rdfc,
+    clock::Part,
+    parts::{Share, threads},
+};
 use crate::{
     bottleneck::{
         codebook::{Codes, moments, uncertainty},
         constant, divergence,
-        encoder::{Encoding, Root},
+        encoder::{Covariance, Encoding, Root},
         kmeans,
     },
     config::{Experiment, Mode, Start},
+    machines::Machines,
     network::{Network, Wanted},
     random::Random,
 };
@@ -35,9 +40,10 @@ struct Encodings<'a> {
 }
 
 impl<'a> Encodings<'a> {
-    /// Kept encodings are made by all `replicas`, mini-batch by mini-batch: each comes from one device, so the sums of E11
-    /// and E12 are the same whatever their number.
-    fn new(network: &Network, experiment: &Experiment, examples: &'a Examples, replicas: &[Device]) -> Self {
+    /// Kept encodings are made by all replicas on all machines, mini-batch by mini-batch: each comes from one device, so the
+    /// sums of E11 and E12 are the same whatever their number.
+    fn new(model: &Rdfc, experiment: &Experiment, examples: &'a Examples) -> Self {
+        let network = &model.network;
         let count = examples.len();
         let size = if experiment.training.batch == 0 { count } else { experiment.training.batch };
         let rows: Vec<usize> = (0..count).collect();
@@ -46,7 +52,7 @@ impl<'a> Encodings<'a> {
         let mut all = Self { network: network.frozen(), examples, rows, kept: Vec::new(), calibrated };
         let numbers = network.dim + network.covariance.entries(network.dim) + 2;
         if count * numbers * size_of::<f32>() <= CACHE_BYTES {
-            all.kept = all.make_all(replicas);
+            all.kept = all.make_all(&model.replicas, model.machines.as_deref());
         }
         all
     }
@@ -71,19 +77,38 @@ impl<'a> Encodings<'a> {
         (encoding.map(|tensor| tensor.to_device(&home), |root| root.to_device(&home)), share)
     }
 
-    fn make_all(&self, replicas: &[Device]) -> Vec<(Encoding, Tensor<2>)> {
+    fn make_all(&self, replicas: &[Device], machines: Option<&Machines>) -> Vec<(Encoding, Tensor<2>)> {
         let batches = self.rows.len();
-        if replicas.len() <= 1 {
+        let Share { first, here, all } = Share::of(replicas.len(), machines);
+        if all <= 1 {
             return (0..batches).map(|batch| self.make(batch)).collect();
         }
         let own = |index: usize| {
             let device = &replicas[index];
             let network = self.network.on(device);
-            let own = (index..batches).step_by(replicas.len());
+            let own = (first + index..batches).step_by(all);
             own.map(|batch| self.make_with(&network, batch, device)).collect::<Vec<_>>()
         };
-        let mut made: Vec<_> = threads(replicas.len(), own).into_iter().map(Vec::into_iter).collect();
-        (0..batches).filter_map(|batch| made[batch % replicas.len()].next()).collect()
+        let made = in_turn(threads(here, own));
+        let Some(machines) = machines else { return made };
+        let sent =
+            made.into_iter().flat_map(|(encoding, share)| encoding.into_list().into_iter().chain([share]));
+        let lists = machines.list(sent.collect(), &self.examples.device());
+        let back = |list: Vec<Tensor<2>>| {
+            let each = list.chunks_exact(PARTS).map(|parts| {
+                let [mean, root, log_det, share] = std::array::from_fn(|part| parts[part].clone());
+                (Encoding::from_list([mean, root, log_det], self.network.covariance), share)
+            });
+            each.collect::<Vec<_>>()
+        };
+        // A machine's mini-batches are its replicas' in turn; so are the machines'.
+        let by_machine = lists.into_iter().map(back);
+        let by_replica = by_machine.flat_map(|made| {
+            let mut each: Vec<Vec<_>> = (0..here).map(|_| Vec::new()).collect();
+            made.into_iter().enumerate().for_each(|(at, one)| each[at % here].push(one));
+            each
+        });
+        in_turn(by_replica.collect())
     }
 
     fn batch(&self, batch: usize) -> (Encoding, Tensor<2>) {
@@ -95,7 +120,39 @@ impl<'a> Encodings<'a> {
     }
 }
 
+/// Tensors of an encoded mini-batch on their way: μ, root, ln|Σ|, share.
+const PARTS: usize = 4;
+
+/// The first of each list, the second of each, and so on.
+fn in_turn<T>(lists: Vec<Vec<T>>) -> Vec<T> {
+    let mut lists: Vec<_> = lists.into_iter().map(Vec::into_iter).collect();
+    let longest = lists.iter().map(ExactSizeIterator::len).max().unwrap_or(0);
+    (0..longest).flat_map(|_| lists.iter_mut().filter_map(Iterator::next).collect::<Vec<_>>()).collect()
+}
+
 impl Encoding {
+    /// μ, the root as a matrix, ln|Σ|.
+    fn into_list(self) -> [Tensor<2>; 3] {
+        let root = match self.root {
+            Root::Diagonal(std) => std,
+            Root::Full(root) => {
+                let [batch, dim, _] = root.dims();
+                root.reshape([batch, dim * dim])
+            }
+        };
+        [self.mean, root, self.log_det]
+    }
+
+    /// Back from [`Encoding::into_list`].
+    fn from_list([mean, root, log_det]: [Tensor<2>; 3], kind: Covariance) -> Self {
+        let [batch, dim] = mean.dims();
+        let root = match kind {
+            Covariance::Diagonal => Root::Diagonal(root),
+            Covariance::Spectral | Covariance::Cholesky => Root::Full(root.reshape([batch, dim, dim])),
+        };
+        Self { mean, root, log_det }
+    }
+
     /// The same encoding as a constant among tracked tensors.
     fn tracked(self) -> Self {
         self.map(Tensor::autodiff, Tensor::autodiff)
@@ -141,7 +198,7 @@ impl Rdfc {
         if !self.started && config.start != Start::Normal && self.epoch + 1 < config.warmup {
             return;
         }
-        let encodings = Encodings::new(&self.network, experiment, examples, &self.replicas);
+        let encodings = Encodings::new(self, experiment, examples);
         self.clock.lap(Part::Encode);
         if !self.started && config.start != Start::Normal {
             self.start(experiment, &encodings);
@@ -254,7 +311,9 @@ impl Rdfc {
         sums.priors.fill(1.0 / codes as f64);
         self.visit(encodings, alpha, pseudo_count, &mut sums, |sums, weights, covs, priors| {
             let total: f64 = priors.iter().sum();
-            for (index, cov) in sums.covs.iter_mut().enumerate() {
+            // A code that nobody in the mini-batch uses stays as it is.
+            let used = |index: usize| weights[index / entries] > 0.0;
+            for (index, cov) in sums.covs.iter_mut().enumerate().filter(|(index, _)| used(*index)) {
                 *cov = momentum * *cov + (1.0 - momentum) * covs[index] / weights[index / entries];
             }
             for (prior, sum) in sums.priors.iter_mut().zip(&priors) {

@@ -102,16 +102,18 @@ impl Examples {
         }
     }
 
-    /// Mini-batches one after the other; streamed rows changed at random by the streams of `epoch` and read ahead.
+    /// Mini-batches one after the other; streamed rows changed at random by the streams of `epoch` and read ahead. Of each,
+    /// only the places in `needed` count, when it is given: other machines have the rest.
     pub fn stream<'a>(
         &'a self,
         batches: &'a [Vec<usize>],
+        needed: Option<Vec<Vec<usize>>>,
         epoch: usize,
     ) -> Box<dyn Iterator<Item = (Tensor<2>, Wanted)> + 'a> {
         match &self.inputs {
             Inputs::Table { .. } => Box::new(batches.iter().map(|rows| self.select(rows))),
             Inputs::Streamed(streamed) => {
-                let read = streamed.ahead(batches.to_vec(), format!("change {epoch}"));
+                let read = streamed.ahead(batches.to_vec(), needed, format!("change {epoch}"));
                 Box::new(batches.iter().zip(read).map(|(rows, numbers)| self.upload(streamed, rows, numbers)))
             }
         }
@@ -153,13 +155,33 @@ impl Streamed {
         })
     }
 
+    /// The rows at some places of a mini-batch, zeros at the others.
+    fn read_some(&self, rows: &[usize], places: &[usize], change: &str) -> Vec<f32> {
+        let cols = self.rows.cols();
+        let some: Vec<usize> = places.iter().map(|&place| rows[place]).collect();
+        let mut numbers = vec![0.0; rows.len() * cols];
+        for (row, &place) in self.read(&some, Some(change)).chunks_exact(cols).zip(places) {
+            numbers[place * cols..(place + 1) * cols].copy_from_slice(row);
+        }
+        numbers
+    }
+
     /// Reads `batches` in a thread of its own, a few ahead of the receiver, and ends with it.
-    fn ahead(&self, batches: Vec<Vec<usize>>, change: String) -> Receiver<Vec<f32>> {
+    fn ahead(
+        &self,
+        batches: Vec<Vec<usize>>,
+        needed: Option<Vec<Vec<usize>>>,
+        change: String,
+    ) -> Receiver<Vec<f32>> {
         let (send, receive) = sync_channel(AHEAD);
         let streamed = self.clone();
         std::thread::spawn(move || {
-            for rows in &batches {
-                if send.send(streamed.read(rows, Some(&change))).is_err() {
+            for (at, rows) in batches.iter().enumerate() {
+                let numbers = match &needed {
+                    Some(needed) => streamed.read_some(rows, &needed[at], &change),
+                    None => streamed.read(rows, Some(&change)),
+                };
+                if send.send(numbers).is_err() {
                     return;
                 }
             }

@@ -1,5 +1,5 @@
-//! One gradient step of E8 (or E9), whole or in parts: one after the other (gradient accumulation), or on several devices
-//! at once (replicas).
+//! One gradient step of E8 (or E9), whole or in parts: one after the other (gradient accumulation), on several devices
+//! at once (replicas), on several machines.
 //!
 //! ```text
 //! gradient of a mini-batch = Σ_parts (rows of the part / rows) · gradient of the part's mean loss
@@ -23,6 +23,7 @@ use crate::{
         divergence,
     },
     config::Calibrated,
+    machines::Machines,
     network::{Network, Wanted},
 };
 
@@ -75,6 +76,24 @@ impl Found {
         }
     }
 
+    /// Everything, for the way to another machine.
+    fn into_list(self) -> Vec<Option<Tensor<2>>> {
+        let statistics = self.statistics.into_iter().flatten().map(Some);
+        self.gradients.into_iter().chain([Some(self.means.unsqueeze_dim(0))]).chain(statistics).collect()
+    }
+
+    /// Back from [`Found::into_list`]; of an empty list, no gradient and no number.
+    fn from_list(mut list: Vec<Option<Tensor<2>>>, parameters: usize, device: &Device) -> Self {
+        let mut rest = list.split_off(parameters.min(list.len())).into_iter().flatten();
+        let means = rest.next().map(|means| means.squeeze_dim(0));
+        let rest: Vec<_> = rest.collect();
+        Self {
+            gradients: list,
+            means: means.unwrap_or_else(|| Tensor::full([3], f32::NAN, device)),
+            statistics: rest.chunks_exact(2).map(|both| [both[0].clone(), both[1].clone()]).collect(),
+        }
+    }
+
     fn plus(self, other: Self) -> Self {
         let add = |(a, b): (Option<Tensor<2>>, Option<Tensor<2>>)| match (a, b) {
             (Some(a), Some(b)) => Some(a + b),
@@ -102,6 +121,8 @@ pub(super) struct Loss {
     pub weight: f64,
     /// E9, from the codes' first update on.
     pub calibrated: Option<Calibrated>,
+    /// s of loss scaling; 1 without.
+    pub scale: f64,
 }
 
 impl Loss {
@@ -131,34 +152,93 @@ impl Loss {
         let means = Tensor::cat(vec![nll.clone(), distortion.clone(), hinge.clone()], 0);
         let loss = nll + distortion.mul_scalar(self.weight) + hinge.mul_scalar(hinge_weight); // E8, E9
         clock.lap(Part::Forward);
-        let mut gradients = loss.backward();
+        let scaled = self.scale != 1.0;
+        let mut gradients = if scaled { loss.mul_scalar(self.scale) } else { loss }.backward();
         let parameters = network.parameters_mut();
-        Found {
-            gradients: parameters.iter().map(|parameter| parameter.grad_remove(&mut gradients)).collect(),
-            means: means.without_autodiff(),
-            statistics,
-        }
+        let own = parameters.iter().map(|parameter| {
+            let gradient = parameter.grad_remove(&mut gradients)?;
+            Some(if scaled { gradient.div_scalar(self.scale) } else { gradient })
+        });
+        Found { gradients: own.collect(), means: means.without_autodiff(), statistics }
     }
 }
 
-/// Gradients on a batch in `losses.len() · accumulate` parts: one thread per loss, each on its own device.
-pub(super) fn step(network: &Network, losses: &[(Device, Loss)], accumulate: usize, batch: &Batch) -> Found {
-    let count = batch.len();
-    let parts = (losses.len() * accumulate.max(1)).min(count.max(1));
-    let home = batch.x.device();
-    // Rows of part p: as equal as possible.
-    let rows = |part: usize| part * count / parts..(part + 1) * count / parts;
+/// Gradients on a batch in parts: `accumulate` for each loss of each machine; one thread per loss, each on its own device.
+pub(super) fn step(
+    network: &Network,
+    losses: &[(Device, Loss)],
+    accumulate: usize,
+    batch: &Batch,
+    machines: Option<&Machines>,
+) -> Found {
+    let (count, home) = (batch.len(), batch.x.device());
+    let share = Share::of(losses.len(), machines);
+    let cut = Cut::new(count, share, accumulate);
     let replica = |index: usize| -> Option<Found> {
         let (device, loss) = &losses[index];
         let mut network = network.frozen().on(device);
         network.map(|parameter| parameter.autodiff().require_grad());
-        let own = (index..parts).step_by(losses.len()).map(|part| {
-            let found = loss.step(&mut network, batch.part(rows(part), device), &mut Clock::default());
-            found.scaled(rows(part).len() as f64 / count as f64, &home)
+        let own = cut.parts_of(share.first + index).map(|rows| {
+            let weight = rows.len() as f64 / count as f64;
+            loss.step(&mut network, batch.part(rows, device), &mut Clock::default()).scaled(weight, &home)
         });
         own.reduce(Found::plus)
     };
-    threads(losses.len(), replica).into_iter().flatten().reduce(Found::plus).expect("a mini-batch has rows")
+    let own = threads(losses.len(), replica).into_iter().flatten().reduce(Found::plus);
+    match machines {
+        None => own.expect("a mini-batch has rows"),
+        Some(machines) => {
+            let parameters = network.clone().parameters_mut().len();
+            let own = own.map_or_else(Vec::new, Found::into_list);
+            Found::from_list(machines.add(own, &home), parameters, &home)
+        }
+    }
+}
+
+/// Which of all replicas, on all machines, are here.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Share {
+    /// The first.
+    pub first: usize,
+    /// How many are here.
+    pub here: usize,
+    /// How many there are everywhere.
+    pub all: usize,
+}
+
+/// How a mini-batch is cut into parts, which all replicas take in turn.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cut {
+    count: usize,
+    parts: usize,
+    share: Share,
+}
+
+impl Cut {
+    /// A mini-batch of `count` rows; `accumulate` parts for each replica, as far as there are rows.
+    pub fn new(count: usize, share: Share, accumulate: usize) -> Self {
+        Self { count, parts: (share.all * accumulate.max(1)).min(count.max(1)), share }
+    }
+
+    /// Rows of the parts that a replica takes: parts are as equal as possible.
+    fn parts_of(self, replica: usize) -> impl Iterator<Item = Range<usize>> {
+        let rows = move |part: usize| part * self.count / self.parts..(part + 1) * self.count / self.parts;
+        (replica..self.parts).step_by(self.share.all).map(rows)
+    }
+
+    /// All rows that this machine computes.
+    pub fn rows_here(self) -> impl Iterator<Item = usize> {
+        let Share { first, here, .. } = self.share;
+        (first..first + here).flat_map(move |replica| self.parts_of(replica)).flatten()
+    }
+}
+
+impl Share {
+    /// The share of a machine with `here` replicas; the others have as many.
+    pub fn of(here: usize, machines: Option<&Machines>) -> Self {
+        let (index, count) = machines.map_or((0, 1), |machines| (machines.place.index, machines.place.count));
+        Self { first: index * here, here, all: count * here }
+    }
 }
 
 /// `f(0)`, …, `f(count − 1)`, each in a thread of its own; one alone stays in this one.

@@ -2,10 +2,14 @@
 
 mod bench;
 mod devices;
+mod dry;
 mod export;
 mod fit;
 mod golden;
+mod interrupted;
+mod light;
 mod look;
+mod machines;
 mod motor;
 mod npy;
 mod pack;

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::light::light;
 use crate::weights::Weights;
 use crate::{dab, folder, refusal, text};
 
@@ -62,4 +63,24 @@ fn without_its_run_a_model_cannot_be_verified() {
     std::fs::remove_file(&checkpoint).unwrap();
     let said = refusal(&dab(&folder, &["verify", "run/model.dab"]), 1);
     assert!(said.contains("checkpoint.safetensors: the network that was trained is not kept here"), "{said}");
+}
+
+#[test]
+fn a_model_of_images_agrees_with_its_own_run() {
+    let folder = folder("verify-images");
+    light(&folder, 2);
+    let run = |out: &str, more: &[&str]| {
+        let fixed = ["train", "light.toml", "--no-baselines", "--quiet", "--out", out];
+        text(dab(&folder, &[&fixed[..], more].concat()));
+        let said = text(dab(&folder, &["verify", &format!("{out}/model.dab")]));
+        assert!(said.contains("agree on 80 inputs") && said.contains("AUROC same"), "{said}");
+    };
+    run("learnt", &[]);
+    let weights = format!("backbone.images.weights={}/learnt/backbone.safetensors", folder.display());
+    let frozen = ["--set", "backbone.images.frozen=true", "--set", &weights];
+    run("frozen", &frozen);
+    run("scaled", &[&frozen[..], &["--set", "backbone.standardise=columns"]].concat());
+    std::fs::copy(folder.join("learnt/model.dab"), folder.join("frozen/model.dab")).unwrap();
+    let said = refusal(&dab(&folder, &["verify", "frozen/model.dab"]), 1);
+    assert!(said.contains("is not the model of the run in frozen"), "{said}");
 }

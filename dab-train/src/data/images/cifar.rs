@@ -57,16 +57,24 @@ fn records(bytes: &[u8], head: usize, images: &mut Vec<u8>, labels: &mut Vec<u32
 fn pickled(bytes: &[u8], images: &mut Vec<u8>, labels: &mut Vec<u32>) -> Result<()> {
     let value = pickle::read(bytes)?;
     let own = value.get("fine_labels").or_else(|_| value.get("labels"))?.labels()?;
-    let data = value.get("data")?.largest_bytes().context("`data` is no array of bytes")?;
+    let data = value.get("data")?.bytes().context("`data`")?;
     ensure!(
         data.len() == own.len() * IMAGE,
         "{} labels do not fit {} bytes of images",
         own.len(),
         data.len()
     );
-    images.extend_from_slice(data);
+    images.extend_from_slice(&data);
     labels.extend(own);
     Ok(())
+}
+
+/// The pixels of tests/reference/images/make.py, colour by colour.
+#[cfg(test)]
+pub(super) fn reference(count: usize, side: usize) -> Vec<u8> {
+    let pixel = |image: usize, c: usize, r: usize, x: usize| (40 * image + 60 * c + 5 * r + 3 * x) as u8;
+    let plane = |i: usize, c: usize| (0..side * side).map(move |at| pixel(i, c, at / side, at % side));
+    (0..count).flat_map(|i| (0..3).flat_map(move |c| plane(i, c))).collect()
 }
 
 #[cfg(test)]
@@ -82,5 +90,30 @@ mod tests {
         assert_eq!((labels, images.len()), (vec![41, 99], 2 * IMAGE));
         let torn = records(&bytes[1..], 2, &mut Vec::new(), &mut Vec::new()).unwrap_err();
         assert!(torn.to_string().contains("no multiple of 3074"));
+    }
+
+    /// Files of tests/reference/images/make.py, written by Python's own pickle.
+    macro_rules! python {
+        ($name:literal) => {
+            include_bytes!(concat!("../../../tests/reference/images/", $name))
+        };
+    }
+
+    #[test]
+    fn pickles_of_python_2_and_3_are_read() {
+        let files: [(&[u8], &[u32]); 6] = [
+            (python!("cifar10-python2.pickle"), &[6, 9]),
+            (python!("cifar100-python2.pickle"), &[19]),
+            (python!("cifar10-python3-2.pickle"), &[3]),
+            (python!("cifar10-python3-4.pickle"), &[3]),
+            (python!("cifar10-python3-5.pickle"), &[3]),
+            (python!("cifar10-columns.pickle"), &[1, 2]),
+        ];
+        for (file, (bytes, wanted)) in files.into_iter().enumerate() {
+            let (mut images, mut labels) = (Vec::new(), Vec::new());
+            pickled(bytes, &mut images, &mut labels).unwrap();
+            assert_eq!(labels, wanted, "file {file}");
+            assert_eq!(images, reference(wanted.len(), SIDE), "file {file}");
+        }
     }
 }

@@ -12,6 +12,7 @@ mod cifar;
 mod folder;
 mod pickle;
 pub mod pixels;
+pub mod rand_augment;
 pub mod sets;
 #[cfg(feature = "pictures")]
 pub mod sheets;
@@ -24,6 +25,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
 pub use pixels::{Augment, ImageSet, Images, Normalise, Pixels};
+pub use rand_augment::RandAugment;
 
 use self::sources::Read;
 use super::{Split, Table, Targets, Task, cifar10::HeldOutFrom, split};
@@ -119,6 +121,9 @@ impl Config {
     /// Missing or damaged files, images without labels, sizes that differ.
     pub fn load(&self, seed: u64, shared: &Path) -> Result<ImageTask> {
         ensure!((0.0..1.0).contains(&self.held_out), "held_out = {}: a share below 1", self.held_out);
+        if let Some(rand) = self.augment.rand {
+            rand.check()?;
+        }
         let labelled = |source: &str| -> Result<(Labelled, Vec<String>)> {
             let Read { images, labels, names } = sources::read(source, shared, self)?;
             let labels = labels.with_context(|| format!("{source} gives no labels"))?;

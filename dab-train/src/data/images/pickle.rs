@@ -7,7 +7,7 @@
 //! Nothing is ever executed: a class or a function stays a name, and a call stays a pair of name and arguments. The memo
 //! holds values as they were when they were stored, so a list that grows later is not shared; data files do not do that.
 
-use std::rc::Rc;
+use std::{borrow::Cow, rc::Rc};
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -36,15 +36,28 @@ impl Value {
         found.map(|(_, value)| value).with_context(|| format!("the pickle has no `{key}`"))
     }
 
-    /// The largest run of bytes inside: a NumPy array's.
-    pub(super) fn largest_bytes(&self) -> Option<&[u8]> {
-        match self {
-            Self::Bytes(bytes) => Some(bytes),
-            Self::List(parts) | Self::Object(parts) => {
-                parts.iter().filter_map(Self::largest_bytes).max_by_key(|bytes| bytes.len())
-            }
-            _ => None,
+    /// A NumPy array of bytes, rows first: as it describes itself up to protocol 4, or from protocol 5 on.
+    pub(super) fn bytes(&self) -> Result<Cow<'_, [u8]>> {
+        let Self::Object(parts) = self else { bail!("it is no array") };
+        let (shape, bytes, columns_first) = match parts.as_slice() {
+            [_, Self::List(state)] => match state.as_slice() {
+                [_, Self::List(shape), _, Self::Int(fortran), Self::Bytes(bytes)] => {
+                    (shape, bytes, *fortran == 1)
+                }
+                [Self::Bytes(bytes), _, Self::List(shape), Self::Bytes(order)] => {
+                    (shape, bytes, **order == *b"F")
+                }
+                _ => bail!("it is no array of bytes"),
+            },
+            _ => bail!("it is no array of bytes"),
+        };
+        let [Self::Int(rows), Self::Int(cols)] = shape[..] else { bail!("it has no rows and columns") };
+        let (rows, cols) = (usize::try_from(rows)?, usize::try_from(cols)?);
+        ensure!(rows.checked_mul(cols) == Some(bytes.len()), "{rows} × {cols} are not {} bytes", bytes.len());
+        if !columns_first {
+            return Ok(Cow::Borrowed(bytes));
         }
+        Ok(Cow::Owned((0..bytes.len()).map(|at| bytes[at % cols * rows + at / cols]).collect()))
     }
 
     /// A list of whole numbers from 0 to 65535.
@@ -185,7 +198,7 @@ impl<'a> Machine<'a> {
                 let length = self.number(4)?;
                 self.string(length)?;
             }
-            0x8e => {
+            0x8e | 0x96 => {
                 let length = self.number(8)?;
                 self.string(length)?;
             }
@@ -219,7 +232,11 @@ impl<'a> Machine<'a> {
                 let name = [self.line()?, b".", self.line()?].concat();
                 self.stack.push(Value::Bytes(name.into()));
             }
-            0x93 | b'R' | 0x81 | b'b' => {
+            b'R' => {
+                let parts = self.last_n(2)?;
+                self.stack.push(latin1(&parts)?.unwrap_or(Value::Object(parts)));
+            }
+            0x93 | 0x81 | b'b' => {
                 let parts = self.last_n(2)?;
                 self.stack.push(Value::Object(parts));
             }
@@ -252,6 +269,17 @@ impl<'a> Machine<'a> {
     }
 }
 
+/// Python 3 writes bytes for protocol 2 as the call `_codecs.encode(text, "latin1")`: the bytes, if this is that call.
+fn latin1(call: &[Value]) -> Result<Option<Value>> {
+    let [Value::Bytes(name), Value::List(arguments)] = call else { return Ok(None) };
+    let (b"_codecs.encode", [Value::Bytes(text), Value::Bytes(_)]) = (&**name, arguments.as_slice()) else {
+        return Ok(None);
+    };
+    let text = std::str::from_utf8(text).context("the pickle's text is no UTF-8")?;
+    let bytes: Result<Vec<u8>, _> = text.chars().map(u8::try_from).collect();
+    Ok(Some(Value::Bytes(bytes.context("the pickle's bytes are no latin1")?.into())))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -264,10 +292,8 @@ mod tests {
         let value = read(SMALL).unwrap();
         assert_eq!(value.get("labels").unwrap().labels().unwrap(), [3, 300]);
         assert!(value.get("names").unwrap_err().to_string().contains("no `names`"));
-        // Bytes of an array are its longest run here only because names are shorter than any image.
-        let Value::Object(parts) = value.get("data").unwrap() else { panic!("an array") };
-        let Value::List(state) = &parts[1] else { panic!("its state") };
-        assert_eq!(state.last(), Some(&Value::Bytes([0, 1, 2, 3, 4, 5].as_slice().into())));
+        assert_eq!(*value.get("data").unwrap().bytes().unwrap(), [0, 1, 2, 3, 4, 5]);
+        assert!(value.get("labels").unwrap().bytes().is_err());
     }
 
     #[test]
@@ -279,7 +305,7 @@ mod tests {
             for flip in [1, 0x80, 0xFF] {
                 let mut bytes = SMALL.to_vec();
                 bytes[at] ^= flip;
-                let _ = read(&bytes);
+                let _ = read(&bytes).and_then(|value| Ok(value.get("data")?.bytes()?.len()));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Images as bytes: where they are kept, how they are changed for learning, how they become numbers.
 //!
 //! ```text
-//! bytes 0…255, colour by colour → (random crop, flip) → (x / 255 − mean) / std per colour
+//! bytes 0…255, colour by colour → (random crop, flip, RandAugment) → (x / 255 − mean) / std per colour
 //! ```
 //!
 //! Every image draws its own random stream, named by epoch and row, so the order of threads changes nothing.
@@ -11,6 +11,7 @@ use std::{fmt, sync::Arc};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
+use super::rand_augment::RandAugment;
 use crate::{backbone::resnet::CHANNELS, parallel::map_blocks, random::Random};
 
 /// Images that one thread makes at a time.
@@ -46,6 +47,21 @@ pub struct Augment {
     pub pad: usize,
     /// Mirror every second image.
     pub flip: bool,
+    /// RandAugment, as in `rand = { operations = 2, magnitude = 9 }`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rand: Option<RandAugment>,
+}
+
+impl Augment {
+    /// Whatever follows the crop.
+    pub(super) fn finish(&self, side: usize, bytes: &mut [u8], random: &mut Random) {
+        if self.flip && random.below(2) == 1 {
+            flip(side, bytes);
+        }
+        if let Some(rand) = self.rand {
+            rand.apply(side, bytes, random);
+        }
+    }
 }
 
 /// What turns bytes into the network's inputs.
@@ -107,7 +123,7 @@ pub(super) fn deinterleave(from: &[u8], to: &mut [u8]) {
 }
 
 /// Mirrors rows of `side` bytes.
-pub(super) fn flip(side: usize, bytes: &mut [u8]) {
+fn flip(side: usize, bytes: &mut [u8]) {
     bytes.chunks_exact_mut(side).for_each(<[u8]>::reverse);
 }
 
@@ -139,9 +155,7 @@ impl Images for Pixels {
                 into[to..to + count].copy_from_slice(&own[from + start..from + start + count]);
             }
         }
-        if self.augment.flip && random.below(2) == 1 {
-            flip(side, into);
-        }
+        self.augment.finish(side, into, random);
         Ok(())
     }
 }
@@ -240,7 +254,8 @@ mod tests {
 
     #[test]
     fn a_crop_is_a_shift_and_a_flip_a_mirror() {
-        let (plain, changed) = (pixels(Augment::default()), pixels(Augment { pad: 2, flip: true }));
+        let (plain, changed) =
+            (pixels(Augment::default()), pixels(Augment { pad: 2, flip: true, rand: None }));
         let pixel = |bytes: &[u8], plane: usize, row: i32, column: i32| {
             let inside = (0..4).contains(&row) && (0..4).contains(&column);
             if inside { bytes[(plane * 16) + (4 * row + column) as usize] } else { 0 }
@@ -267,7 +282,9 @@ mod tests {
 
     #[test]
     fn numbers_are_normalised_and_do_not_depend_on_threads() {
-        let set = ImageSet::all("pixels", Arc::new(pixels(Augment { pad: 1, flip: true })));
+        let rand = Some(RandAugment { operations: 2, magnitude: 9 });
+        let augment = Augment { pad: 1, flip: true, rand };
+        let set = ImageSet::all("pixels", Arc::new(pixels(augment)));
         let normalise = Normalise { mean: [0.5, 0.0, 0.0], std: [0.5, 1.0, 2.0] };
         let plain = set.numbers(&[0], &normalise, None).unwrap();
         assert!((plain[15] - (15.0 / 255.0 - 0.5) / 0.5).abs() < 1e-6);

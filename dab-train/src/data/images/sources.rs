@@ -39,7 +39,7 @@ pub(super) fn read(source: &str, shared: &Path, config: &Config) -> Result<Read>
 
 #[cfg(feature = "pictures")]
 fn pictures(path: &Path, config: &Config) -> Result<Read> {
-    let (folder, labels, names) = super::folder::open(path, config.side, config.augment.flip)?;
+    let (folder, labels, names) = super::folder::open(path, config.side, config.augment)?;
     Ok(Read { images: Arc::new(folder), labels: Some(labels), names })
 }
 

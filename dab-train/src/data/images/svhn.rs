@@ -126,7 +126,7 @@ fn digits(array: &Array) -> Result<Vec<u32>> {
 mod tests {
     use std::io::Write;
 
-    use super::*;
+    use super::{super::cifar::reference, *};
 
     fn tagged(kind: u32, data: &[u8]) -> Vec<u8> {
         let mut bytes = [kind.to_le_bytes(), (data.len() as u32).to_le_bytes()].concat();
@@ -174,6 +174,17 @@ mod tests {
             // In the file the row is the fastest index: at row r, column c stands c + 2 r.
             let pixel = |image: usize, row: usize, column: usize| images[image * 3072 + row * SIDE + column];
             assert_eq!([pixel(0, 0, 0), pixel(0, 5, 1), pixel(1, 0, 3)], [0, 11, 10]);
+        }
+    }
+
+    #[test]
+    fn files_of_scipy_are_read() {
+        let files: [(&[u8], &[u32]); 2] = [
+            (include_bytes!("../../../tests/reference/images/svhn.mat"), &[0, 3]),
+            (include_bytes!("../../../tests/reference/images/svhn-plain.mat"), &[0]),
+        ];
+        for (bytes, wanted) in files {
+            assert_eq!(parse(bytes).unwrap(), (reference(wanted.len(), SIDE), wanted.to_vec()));
         }
     }
 
