@@ -188,7 +188,9 @@ fn table(
             (Some(other), _) => {
                 format!("{} {:>8.2}", cells(other, other.seconds()), pick(own) / pick(other))
             }
-            (None, Some(apart)) => cells(apart, pick(own)),
+            (None, Some(apart)) => {
+                format!("{:>11.3} {:>7.3} %", 1e3 * pick(apart), 100.0 * pick(apart) / pick(own))
+            }
             (None, None) => String::new(),
         };
         // Writing to memory cannot fail.
@@ -206,7 +208,7 @@ fn table(
     line("one step of 1", &|m| m.step(1) / work.steps() as f64);
     let heading = match (other, &apart) {
         (Some(_), _) => "  PyTorch ms    share    ratio",
-        (None, Some(_)) => "  bottleneck    of it",
+        (None, Some(_)) => "  bottleneck     of it",
         (None, None) => "",
     };
     let (first, rest) = out.split_once('\n').unwrap_or_default();
