@@ -10,7 +10,9 @@ use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    backbone::resnet::{Architecture, CHANNELS},
     config::Experiment,
+    cost::Cost,
     data::{Split, Table, Targets},
     network::Output,
     random::Random,
@@ -24,6 +26,8 @@ pub const PYTORCH: &str = include_str!("../bench/pytorch.py");
 const WARM_UP: usize = 2;
 /// Epochs that are measured at least.
 const LEAST: u32 = 3;
+/// Of a CIFAR image.
+const SIDE: usize = 32;
 
 /// A model and a number of examples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -32,6 +36,12 @@ pub enum Shape {
     Small,
     /// 1024 × 2048 → 2048 × 3 → d 80, k 1000, diagonal: four batches of the published ImageNet bottleneck's.
     Large,
+    /// Two batches of 128 images → Wide ResNet 16-1 → d 8, k 10, spectral: an image network that a CPU can bear.
+    #[value(name = "wrn16-1")]
+    Wrn16,
+    /// The same behind Wide ResNet 28-10: the published CIFAR-10 model, for a GPU.
+    #[value(name = "wrn28-10")]
+    Wrn28,
 }
 
 /// What is measured, for either program: the experiment and the size of its data.
@@ -58,6 +68,8 @@ impl Shape {
         match self {
             Self::Small => "small",
             Self::Large => "large",
+            Self::Wrn16 => "wrn16-1",
+            Self::Wrn28 => "wrn28-10",
         }
     }
 
@@ -69,8 +81,47 @@ impl Shape {
         let (text, rows, inputs, classes) = match self {
             Self::Small => (include_str!("../bench/small.toml"), 691, 8, 0),
             Self::Large => (include_str!("../bench/large.toml"), 4 * 256, 2048, 1000),
+            Self::Wrn16 | Self::Wrn28 => {
+                (include_str!("../bench/wrn.toml"), 2 * 128, CHANNELS * SIDE * SIDE, 10)
+            }
         };
-        Ok(Work { experiment: Experiment::parse(text)?, rows, inputs, classes, seconds, threads })
+        let mut experiment = Experiment::parse(text)?;
+        if let Some(images) = &mut experiment.backbone.images {
+            let (depth, width) = if self == Self::Wrn16 { (16, 1) } else { (28, 10) };
+            images.network = Architecture::WideResnet { depth, width };
+            self.name().clone_into(&mut experiment.name);
+        }
+        Ok(Work { experiment, rows, inputs, classes, seconds, threads })
+    }
+}
+
+impl Work {
+    /// The same with the image network's features instead of images: what the bottleneck, its codebook and its decoder cost
+    /// by themselves. `None` without an image network.
+    #[must_use]
+    pub fn bottleneck(&self) -> Option<Self> {
+        let mut work = self.clone();
+        work.inputs = work.experiment.backbone.images.take()?.network.features();
+        Some(work)
+    }
+
+    /// Gradient steps an epoch.
+    #[must_use]
+    pub fn steps(&self) -> usize {
+        self.rows.div_ceil(self.experiment.training.batch)
+    }
+
+    /// What one example costs.
+    #[must_use]
+    pub fn cost(&self) -> Cost {
+        Cost::of(&self.experiment, self.inputs, self.output().width())
+    }
+
+    fn output(&self) -> Output {
+        match self.classes {
+            0 => Output::Regression(1, self.experiment.objective.variance),
+            classes => Output::Classes(classes),
+        }
     }
 }
 
@@ -84,6 +135,12 @@ pub struct Measured {
     pub cpu_seconds: Option<f64>,
     /// The most memory that the process ever held, bytes; where the system tells.
     pub peak_bytes: Option<u64>,
+    /// What the device's allocator held at the end, bytes; where the device tells.
+    #[serde(default)]
+    pub device_bytes: Option<u64>,
+    /// `parts` of [`Work::bottleneck`].
+    #[serde(default)]
+    pub bottleneck: Option<Vec<f64>>,
     /// Threads that it may use.
     pub threads: usize,
     /// Mean negative log-likelihood of the last epoch: a loop that learns nothing is not worth timing.
@@ -100,9 +157,18 @@ impl Measured {
     /// The faster of each part.
     #[must_use]
     pub fn fastest(self, other: Self) -> Self {
-        let parts = self.parts.iter().zip(&other.parts).map(|(a, b)| a.min(*b)).collect();
+        let least = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a.min(*b)).collect::<Vec<_>>();
+        let parts = least(&self.parts, &other.parts);
+        let bottleneck = self.bottleneck.zip(other.bottleneck.as_ref()).map(|(a, b)| least(&a, b));
         let cpu_seconds = self.cpu_seconds.zip(other.cpu_seconds).map(|(a, b)| a.min(b));
-        Self { parts, cpu_seconds, peak_bytes: self.peak_bytes.max(other.peak_bytes), ..other }
+        let peak_bytes = self.peak_bytes.max(other.peak_bytes);
+        Self { parts, cpu_seconds, peak_bytes, bottleneck, ..other }
+    }
+
+    /// The bottleneck alone, as far as it was measured apart.
+    #[must_use]
+    pub fn apart(&self) -> Option<Self> {
+        self.bottleneck.clone().map(|parts| Self { parts, bottleneck: None, ..self.clone() })
     }
 
     /// Seconds of one of the four steps.
@@ -129,17 +195,20 @@ fn examples(work: &Work, device: &Device) -> Examples {
     trainer::examples(&Split { inputs, targets }, &scale, None, device)
 }
 
-/// Trains for about `work.seconds` and returns each part of an epoch at its fastest.
+/// Trains for about `work.seconds` and returns each part of an epoch at its fastest; with an image network, twice: what
+/// follows it is measured apart too.
 ///
 /// # Errors
 /// When the loss stops being finite.
 pub fn measure(work: &Work, device: &Device) -> Result<Measured> {
-    let output = match work.classes {
-        0 => Output::Regression(1, work.experiment.objective.variance),
-        classes => Output::Classes(classes),
-    };
+    let whole = epochs(work, device)?;
+    let apart = work.bottleneck().map(|work| epochs(&work, device)).transpose()?;
+    Ok(Measured { bottleneck: apart.map(|apart| apart.parts), ..whole })
+}
+
+fn epochs(work: &Work, device: &Device) -> Result<Measured> {
     let examples = examples(work, device);
-    let mut model = Rdfc::new(&work.experiment, work.inputs, output, work.experiment.seed, device);
+    let mut model = Rdfc::new(&work.experiment, work.inputs, work.output(), work.experiment.seed, device);
     for _ in 0..WARM_UP {
         model.epoch(&work.experiment, &examples);
     }
@@ -156,8 +225,15 @@ pub fn measure(work: &Work, device: &Device) -> Result<Measured> {
         }
     }
     ensure!(nll.is_finite(), "the loss is not finite");
-    let cpu_seconds = cpu_seconds().zip(cpu).map(|(end, start)| (end - start) / f64::from(epochs));
-    Ok(Measured { parts, cpu_seconds, peak_bytes: peak_bytes(), threads: work.threads, nll })
+    Ok(Measured {
+        parts,
+        cpu_seconds: cpu_seconds().zip(cpu).map(|(end, start)| (end - start) / f64::from(epochs)),
+        peak_bytes: peak_bytes(),
+        device_bytes: device.memory_pool_usage().map(|usage| usage.bytes_reserved),
+        bottleneck: None,
+        threads: work.threads,
+        nll,
+    })
 }
 
 /// Processor time of all threads of this process, from Linux's /proc.
@@ -197,8 +273,20 @@ mod tests {
 
     #[test]
     fn shapes_are_experiments() {
-        for shape in [Shape::Small, Shape::Large] {
+        for shape in [Shape::Small, Shape::Large, Shape::Wrn16, Shape::Wrn28] {
             assert_eq!(shape.work(1.0, 1).unwrap().experiment.name, shape.name());
         }
+    }
+
+    #[test]
+    fn the_bottleneck_is_a_small_part_of_the_published_model() {
+        let work = Shape::Wrn28.work(1.0, 1).unwrap();
+        let cost = work.cost();
+        // Per image: 5.24 G multiply-adds in the network; 640 · 44 + 10 · (64 + 8) + 10 · 8³ + 8 · 10 after it.
+        assert_eq!((cost.images / 1_000_000, cost.bottleneck), (5243, 34_080));
+        assert!(cost.share() < 1e-5);
+        let apart = work.bottleneck().unwrap();
+        assert_eq!((apart.inputs, apart.cost().bottleneck, apart.cost().images), (640, 34_080, 0));
+        assert!(Shape::Small.work(1.0, 1).unwrap().bottleneck().is_none());
     }
 }

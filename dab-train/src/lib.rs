@@ -17,6 +17,7 @@ pub mod bottleneck;
 pub mod checkpoint;
 pub mod cli;
 pub mod config;
+pub mod cost;
 pub mod data;
 pub mod defaults;
 pub mod device;

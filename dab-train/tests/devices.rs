@@ -1,8 +1,8 @@
 //! One epoch of everything on another device, against the CPU: a Wide ResNet on real images, both full-covariance heads,
 //! codebook steps, export.
 //!
-//! Needs a build with the feature `wgpu` or `cuda` and a device: a GPU, or Mesa's llvmpipe for `wgpu`.
-//! `cargo test --release -p dab-train --features wgpu --test devices`.
+//! `tests/devices` builds and runs it: with the feature `cubecl` a GPU's kernels are compiled for the processor; `cuda` and
+//! `wgpu` need a GPU, or Mesa's llvmpipe.
 
 use burn::tensor::Device;
 use dab_train::{
@@ -16,8 +16,8 @@ use dab_train::{
 
 /// Of losses and of scores, relative to themselves or one nat: f32 sums in another order through 16 layers and 8 steps.
 const AGREE: f64 = 2e-2;
-/// Training images: eight mini-batches.
-const IMAGES: usize = 256;
+/// Training images: two mini-batches, for devices that compile every kernel when it is first used.
+const IMAGES: usize = 64;
 
 fn experiment(covariance: &str) -> Experiment {
     let text = format!(
@@ -79,13 +79,14 @@ fn an_epoch_agrees_with_the_cpu() {
         println!("SKIPPED {name}: no stored CIFAR-10 images");
         return;
     }
-    let found: Vec<(DeviceChoice, Device)> = [DeviceChoice::Cuda(0), DeviceChoice::Wgpu]
-        .into_iter()
-        .filter_map(|choice| Some((choice, choice.open().ok()?)))
-        .collect();
+    let found: Vec<(DeviceChoice, Device)> =
+        [DeviceChoice::Cuda(0), DeviceChoice::Wgpu, DeviceChoice::Cubecl]
+            .into_iter()
+            .filter_map(|choice| Some((choice, choice.open().ok()?)))
+            .collect();
     if found.is_empty() {
         // Not a skip: the default build has no other device, and the line says how to get one.
-        println!("{name}: this build finds no device beside the CPU (cargo features wgpu, cuda)");
+        println!("{name}: this build finds no device beside the CPU (tests/devices)");
     }
     for covariance in ["spectral", "cholesky"] {
         let (losses, scores) = run(covariance, &Device::flex());

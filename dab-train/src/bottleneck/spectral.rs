@@ -13,7 +13,7 @@
 use burn::tensor::{DType, Tensor, TensorData, activation::softplus};
 use dab_core::isa::{Isa, Kernel};
 
-use super::{constant, encoder, on_host};
+use super::encoder;
 use crate::dispatch::Wide;
 
 /// Jacobi sweeps, at most. Convergence is quadratic: 8×8 needs 5 for full f32 precision, 7 for f64.
@@ -82,13 +82,10 @@ fn quotients(values: Tensor<2>, std: Tensor<2>) -> Tensor<3> {
 
 /// Eigenvalues `[batch, d]` (unordered) and eigenvectors (columns) `[batch, d, d]` of symmetric matrices, no gradient.
 ///
-/// On the CPU a few matrices at a time, in `f64`; elsewhere all at once as tensor code.
+/// Always by the processor, a few matrices at a time and in `f64`: a GPU hands it a few kilobytes and gets them back, instead
+/// of launching a thousand kernels for rotations, in a precision that its matrix units may cut.
 #[must_use]
 pub fn eigen(a: Tensor<3>) -> (Tensor<2>, Tensor<3>) {
-    if on_host(&a.device()) { eigen_host(a) } else { eigen_tensor(a) }
-}
-
-pub(super) fn eigen_host(a: Tensor<3>) -> (Tensor<2>, Tensor<3>) {
     let [batch, dim, _] = a.dims();
     let (device, dtype) = (a.device(), a.dtype());
     let tolerance = if dtype == DType::F64 { CONVERGED.1 } else { CONVERGED.0 };
@@ -196,59 +193,4 @@ fn rotate(cells: &mut [Lanes], p: usize, q: usize, (cos, sin): &(Lanes, Lanes)) 
             (cos[lane] * x[lane] - sin[lane] * y[lane], sin[lane] * x[lane] + cos[lane] * y[lane]);
     }
     (cells[p], cells[q]) = (x, y);
-}
-
-/// One round of disjoint pairs: every index's partner (itself when it rests), in round-robin order.
-fn partners(dim: usize, round: usize) -> Vec<usize> {
-    let players = dim + dim % 2;
-    let seat = |i: usize| if i == 0 { 0 } else { (i - 1 + round) % (players - 1) + 1 };
-    let mut partner: Vec<usize> = (0..dim).collect();
-    for i in 0..players / 2 {
-        let (p, q) = (seat(i), seat(players - 1 - i));
-        if p < dim && q < dim {
-            (partner[p], partner[q]) = (q, p);
-        }
-    }
-    partner
-}
-
-/// Parallel-ordered Jacobi: each round rotates d/2 disjoint pairs of every matrix in the batch at once.
-pub(super) fn eigen_tensor(mut a: Tensor<3>) -> (Tensor<2>, Tensor<3>) {
-    let [batch, dim, _] = a.dims();
-    let (device, dtype) = (a.device(), a.dtype());
-    let matrix = |cell: &dyn Fn(usize, usize) -> f64| {
-        let cells = (0..dim * dim).map(|c| cell(c / dim, c % dim)).collect();
-        constant::<3>(cells, [1, dim, dim], &device, dtype)
-    };
-    let identity = matrix(&|i, j| f64::from(u8::from(i == j)));
-    let mut vectors = identity.clone().repeat_dim(0, batch);
-    let diagonal = |a: &Tensor<3>| (a.clone() * identity.clone()).sum_dim(2); // [batch, d, 1]
-    for round in (0..SWEEPS * (dim + dim % 2 - 1)).map(|round| round % (dim + dim % 2 - 1)) {
-        let partner = partners(dim, round);
-        let swap = matrix(&|i, j| f64::from(u8::from(partner[i] == j && i != j)));
-        // Of a pair p < q: row p carries θ = (a_qq − a_pp) / 2 a_pq, row q its negative.
-        let own = diagonal(&a);
-        let other = swap.clone().matmul(own.clone());
-        let off = (a.clone() * swap.clone()).sum_dim(2); // [batch, d, 1]
-        let still = off.clone().equal_scalar(0.0);
-        let theta = (other - own) / off.mask_fill(still.clone(), 1.0).mul_scalar(2.0);
-        // An exact zero has no sign: the lower index of the pair takes +1, its partner −1.
-        let tie = constant::<3>(
-            (0..dim).map(|i| if partner[i] > i { 1.0 } else { -1.0 }).collect(),
-            [1, dim, 1],
-            &device,
-            dtype,
-        );
-        let zero = theta.clone().equal_scalar(0.0);
-        let sign = theta.clone().sign().mask_where(zero, tie.repeat_dim(0, batch));
-        let t = sign / (theta.clone().abs() + theta.square().add_scalar(1.0).sqrt());
-        let t = t.mask_fill(still, 0.0);
-        let cos = t.clone().square().add_scalar(1.0).sqrt().recip(); // [batch, d, 1]
-        let sin = t * cos.clone();
-        // J = diag(c) − diag(s) swap: J_pq = … the same plane rotation as `rotation`, for all pairs at once.
-        let turn = cos * identity.clone() - sin * swap; // rows: [batch, d, d]
-        a = turn.clone().matmul(a).matmul(turn.clone().transpose());
-        vectors = vectors.matmul(turn.transpose());
-    }
-    (diagonal(&a).squeeze_dim::<2>(2), vectors)
 }

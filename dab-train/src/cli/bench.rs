@@ -6,13 +6,12 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use clap::ValueEnum;
 use serde_json::json;
 
 use super::text;
 use crate::{
     bench::{Measured, PYTORCH, Shape, Work, measure},
-    device::DeviceChoice,
+    device::{self, DeviceChoice},
     rdfc::clock::Part,
 };
 
@@ -23,20 +22,23 @@ const PYTHONS: [&str; 2] = ["python3", "python"];
 ///
 /// Trains two models on made-up data, one epoch of all four steps (network, assignment, codes, priors) at a time: a
 /// small one of 691 × 8 examples, where overhead counts, and the published ImageNet bottleneck on four batches of 256,
-/// where arithmetic counts. Each part of an epoch is shown at its fastest over all epochs and several processes; with
-/// --pytorch the same loop in PyTorch on the CPU takes turns with them, on as many threads.
+/// where arithmetic counts. On a GPU also the published CIFAR-10 model, WRN-28-10 on two batches of 128 images, and beside it
+/// what its bottleneck costs by itself. Each part of an epoch is shown at its fastest over all epochs and several processes;
+/// with --pytorch the same loop in PyTorch on the CPU takes turns with them, on as many threads.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   dab bench
+  dab bench --device cuda
+  dab bench --shape wrn16-1
   dab bench --shape small --threads 1 --pytorch
   dab bench --pytorch=venv/bin/python --json")]
 pub struct Args {
-    /// auto, cpu, cuda[:N], wgpu or ndarray
+    /// auto, cpu, cuda[:N], wgpu, cubecl or ndarray
     #[arg(long, default_value = "auto")]
     device: DeviceChoice,
-    /// Which model
-    #[arg(long, default_value = "all")]
-    shape: Which,
+    /// Which model [default: small and large, on a GPU also wrn28-10]
+    #[arg(long)]
+    shape: Option<Shape>,
     /// Threads for each program [default: all cores]
     #[arg(long)]
     threads: Option<usize>,
@@ -57,13 +59,6 @@ pub struct Args {
     inside: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Which {
-    Small,
-    Large,
-    All,
-}
-
 /// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
     let threads = match args.threads {
@@ -72,12 +67,12 @@ pub fn run(args: &Args) -> Result<()> {
     };
     ensure!(threads > 0 && args.rounds > 0, "--threads and --rounds start at 1");
     ensure!(args.seconds >= 0.0 && args.seconds.is_finite(), "--seconds must not be negative");
-    let shapes = match args.shape {
-        Which::Small => vec![Shape::Small],
-        Which::Large => vec![Shape::Large],
-        Which::All => vec![Shape::Small, Shape::Large],
-    };
     let device = args.device.open()?;
+    let shapes = match args.shape {
+        Some(shape) => vec![shape],
+        None if device::is_gpu(&device) => vec![Shape::Small, Shape::Large, Shape::Wrn28],
+        None => vec![Shape::Small, Shape::Large],
+    };
     if args.inside {
         let work = shapes[0].work(args.seconds, threads)?;
         return super::print(&format!("{}\n", serde_json::to_string(&measure(&work, &device)?)?));
@@ -86,12 +81,10 @@ pub fn run(args: &Args) -> Result<()> {
     let mut all = Vec::new();
     for shape in shapes {
         let work = shape.work(args.seconds, threads)?;
-        let once = || {
-            anyhow::Ok((
-                inside(args, shape, threads)?,
-                python.as_ref().map(|p| pytorch(p, &work)).transpose()?,
-            ))
-        };
+        // PyTorch's side of the bench has no image network.
+        let python = python.as_ref().filter(|_| work.experiment.backbone.images.is_none());
+        let once =
+            || anyhow::Ok((inside(args, shape, threads)?, python.map(|p| pytorch(p, &work)).transpose()?));
         let (mut own, mut other) = once()?;
         for _ in 1..args.rounds {
             let (next, next_other) = once()?;
@@ -160,9 +153,11 @@ fn find_pytorch(named: &str) -> Result<String> {
 fn describe(shape: Shape, work: &Work) -> String {
     let Work { experiment, rows, inputs, .. } = work;
     let bottleneck = &experiment.bottleneck;
-    let layers: Vec<_> = experiment.backbone.layers.iter().map(|layer| layer.units.to_string()).collect();
+    let mut layers = vec![inputs.to_string()];
+    layers.extend(experiment.backbone.images.iter().map(|images| images.network.features().to_string()));
+    layers.extend(experiment.backbone.layers.iter().map(|layer| layer.units.to_string()));
     format!(
-        "{}: {rows} × {inputs} → {} → d {}, k {}, {}; batch {}",
+        "{}: {rows} × {} → d {}, k {}, {}; batch {}",
         shape.name(),
         layers.join(" → "),
         bottleneck.dim,
@@ -185,13 +180,21 @@ fn table(
         describe(shape, work),
         text::plural(own.threads as u64, "thread")
     );
+    let apart = own.apart();
     let mut line = |name: &str, pick: &dyn Fn(&Measured) -> f64| {
         let cells =
-            |m: &Measured| format!("{:>11.3} {:>6.1} %", 1e3 * pick(m), 100.0 * pick(m) / m.seconds());
-        let compared = other
-            .map_or_else(String::new, |other| format!("{} {:>8.2}", cells(other), pick(own) / pick(other)));
+            |m: &Measured, all: f64| format!("{:>11.3} {:>6.1} %", 1e3 * pick(m), 100.0 * pick(m) / all);
+        let compared = match (other, &apart) {
+            (Some(other), _) => {
+                format!("{} {:>8.2}", cells(other, other.seconds()), pick(own) / pick(other))
+            }
+            (None, Some(apart)) => {
+                format!("{:>11.3} {:>7.3} %", 1e3 * pick(apart), 100.0 * pick(apart) / pick(own))
+            }
+            (None, None) => String::new(),
+        };
         // Writing to memory cannot fail.
-        let _ = writeln!(out, "{name:<16}{}{compared}", cells(own));
+        let _ = writeln!(out, "{name:<16}{}{compared}", cells(own, own.seconds()));
     };
     for (index, name) in NAMES.iter().enumerate() {
         line(&format!("{} {name}", index + 1), &|m| m.step(index + 1));
@@ -202,7 +205,12 @@ fn table(
         }
     }
     line("epoch", &Measured::seconds);
-    let heading = if other.is_some() { "  PyTorch ms    share    ratio" } else { "" };
+    line("one step of 1", &|m| m.step(1) / work.steps() as f64);
+    let heading = match (other, &apart) {
+        (Some(_), _) => "  PyTorch ms    share    ratio",
+        (None, Some(_)) => "  bottleneck     of it",
+        (None, None) => "",
+    };
     let (first, rest) = out.split_once('\n').unwrap_or_default();
     let mut out = format!("{first}\n{:<16}{:>11}    share{heading}\n{rest}", "step", "dab ms");
     let mut both = |name: &str, unit: f64, pick: &dyn Fn(&Measured) -> Option<f64>| {
@@ -215,6 +223,19 @@ fn table(
     both("processor ms", 1e-3, &|m| m.cpu_seconds);
     both("samples/s", 1.0, &|m| Some(work.rows as f64 / m.seconds()));
     both("peak MiB", f64::from(1 << 20), &|m| m.peak_bytes.map(|bytes| bytes as f64));
+    if own.device_bytes.is_some() {
+        both("on the device", f64::from(1 << 20), &|m| m.device_bytes.map(|bytes| bytes as f64));
+    }
+    if work.experiment.backbone.images.is_some() {
+        let cost = work.cost();
+        let _ = writeln!(
+            out,
+            "multiply-adds of a forward pass: image network {}, bottleneck {}, {:.4} % of all",
+            cost.images,
+            cost.bottleneck,
+            100.0 * cost.share()
+        );
+    }
     out.push('\n');
     out
 }
@@ -233,6 +254,8 @@ fn to_json(shape: Shape, work: &Work, own: &Measured, other: Option<&Measured>) 
             "samples_per_second": work.rows as f64 / m.seconds(),
             "cpu_seconds": m.cpu_seconds,
             "peak_bytes": m.peak_bytes,
+            "device_bytes": m.device_bytes,
+            "bottleneck": m.apart().map(|apart| apart.seconds()),
             "nll": m.nll,
         })
     };

@@ -6,11 +6,9 @@ use anyhow::{Context, Result};
 use burn::tensor::Device;
 
 use crate::{
-    backbone::{
-        conv::Source,
-        resnet::{CHANNELS, ResNet},
-    },
+    backbone::resnet::CHANNELS,
     config::Experiment,
+    cost::Cost,
     data::{
         self, DataConfig, Targets,
         images::{self, sets::Known},
@@ -42,49 +40,34 @@ pub fn plan(experiment: &Experiment) -> Result<String> {
     let note = if size.published { " (as published; the data are not here)" } else { "" };
     writeln!(text, "  examples      {}{note}", size.examples)?;
     let frozen = experiment.backbone.images.as_ref().filter(|images| images.frozen);
-    let features = experiment.backbone.images.as_ref().map(|images| images.network.features());
     let inputs = frozen.map_or(size.inputs, |images| images.network.features());
-    let device = Device::flex();
-    let mut model = Rdfc::new(experiment, inputs, size.output, 0, &device);
-    let (mut shape, mut kept, mut multiply_adds) = (size.inputs.to_string(), 0, 0);
+    let mut model = Rdfc::new(experiment, inputs, size.output, 0, &Device::flex());
+    let outputs = size.output.width();
+    let mut cost = Cost::of(experiment, size.inputs, outputs);
+    let mut shape = size.inputs.to_string();
     if let Some(images) = &experiment.backbone.images {
         let side = (size.inputs / CHANNELS).isqrt();
-        let cost = ResNet::new(images.network, Source::Zero, &device).cost(side, side);
         shape = format!("{CHANNELS}×{side}×{side} → {:?} → {}", images.network, images.network.features());
-        writeln!(
-            text,
-            "  image network {:.2} G multiply-adds an image, forward",
-            cost.multiply_adds as f64 / 1e9
-        )?;
-        if !images.frozen {
-            (kept, multiply_adds) = (cost.kept, cost.multiply_adds);
+        writeln!(text, "  image network {:.2} G multiply-adds an image, forward", cost.images as f64 / 1e9)?;
+        if images.frozen {
+            cost.images = 0;
         }
     }
-    let mut width = features.unwrap_or(inputs);
     for layer in &experiment.backbone.layers {
         write!(shape, " → {}", layer.units)?;
-        multiply_adds += (width * layer.units) as u64;
-        kept += 2 * layer.units as u64;
-        width = layer.units;
     }
     let bottleneck = &experiment.bottleneck;
     let head = bottleneck.covariance.outputs(bottleneck.dim);
-    let (dim, codes, outputs) = (bottleneck.dim, bottleneck.codes, size.output.width());
     writeln!(
         text,
-        "  shapes        {shape} → {head} ({:?}, d {dim}, k {codes}) → {outputs}",
-        bottleneck.covariance
+        "  shapes        {shape} → {head} ({:?}, d {}, k {}) → {outputs}",
+        bottleneck.covariance, bottleneck.dim, bottleneck.codes
     )?;
-    let square = bottleneck.covariance.entries(dim) as u64;
-    // Head, distances to every code, decoder; an eigen-decomposition is some ten d³.
-    let spectral = if square > dim as u64 { 10 * (dim * dim * dim) as u64 } else { 0 };
-    let own =
-        (width * head) as u64 + codes as u64 * (square + dim as u64) + spectral + (dim * outputs) as u64;
-    kept += (2 * head + dim * dim) as u64 + 4 * (codes * dim.max(4)) as u64;
     writeln!(
         text,
-        "  bottleneck    {own} multiply-adds an example, {:.3} % of a forward pass",
-        100.0 * own as f64 / (own + multiply_adds) as f64
+        "  bottleneck    {} multiply-adds an example, {:.3} % of a forward pass",
+        cost.bottleneck,
+        100.0 * cost.share()
     )?;
     let parameters = (model.network.parameter_count() + model.codebook.means.len()) as u64;
     writeln!(
@@ -102,7 +85,7 @@ pub fn plan(experiment: &Experiment) -> Result<String> {
         text,
         "  memory        {:.2} GiB parameters, gradients, momentum + {:.2} GiB activations of {part} examples (f32, estimate)",
         gib(copies * parameters),
-        gib((kept + inputs as u64) * part as u64)
+        gib((cost.kept + inputs as u64) * part as u64)
     )?;
     let steps = size.examples.div_ceil(batch.max(1));
     let epochs = experiment.training.epochs;
