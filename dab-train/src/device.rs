@@ -1,4 +1,4 @@
-//! Where tensors live: `--device auto|cpu|cuda[:N]|wgpu|cubecl|ndarray`.
+//! Where tensors live: `--device auto|cpu|cuda[:N]|wgpu|ndarray`.
 //!
 //! `DeviceChoice` (parsed) → `open` → burn's `Device`. burn creates devices lazily and panics much later when
 //! there is no such hardware, so a choice is checked against the enumerated devices first.
@@ -20,8 +20,6 @@ pub enum DeviceChoice {
     Cuda(usize),
     /// The graphics device that wgpu prefers (cargo feature `wgpu`).
     Wgpu,
-    /// The kernels of a GPU, compiled for the CPU (cargo feature `cubecl`).
-    Cubecl,
     /// The older CPU backend, which burn deprecates (cargo feature `ndarray`).
     Ndarray,
 }
@@ -35,7 +33,6 @@ impl FromStr for DeviceChoice {
             "cpu" => Self::Cpu,
             "cuda" => Self::Cuda(0),
             "wgpu" => Self::Wgpu,
-            "cubecl" => Self::Cubecl,
             "ndarray" => Self::Ndarray,
             _ => match name.strip_prefix("cuda:").and_then(|index| index.parse().ok()) {
                 Some(index) => Self::Cuda(index),
@@ -52,7 +49,6 @@ impl fmt::Display for DeviceChoice {
             Self::Cpu => f.write_str("cpu"),
             Self::Cuda(index) => write!(f, "cuda:{index}"),
             Self::Wgpu => f.write_str("wgpu"),
-            Self::Cubecl => f.write_str("cubecl"),
             Self::Ndarray => f.write_str("ndarray"),
         }
     }
@@ -76,8 +72,6 @@ impl DeviceChoice {
                 missing(self, "this build lacks the cargo feature `wgpu`")
             }
             Self::Cuda(_) | Self::Wgpu => missing(self, "this machine has none"),
-            Self::Cubecl if cfg!(feature = "cubecl") => Ok(cubecl()),
-            Self::Cubecl => missing(self, "this build lacks the cargo feature `cubecl`"),
             Self::Ndarray if cfg!(feature = "ndarray") => Ok(ndarray()),
             Self::Ndarray => missing(self, "this build lacks the cargo feature `ndarray`"),
         }
@@ -116,9 +110,6 @@ pub fn available() -> String {
     names.extend((0..cuda_count()).map(|index| format!("cuda:{index}")));
     if has_wgpu() {
         names.push("wgpu".to_owned());
-    }
-    if cfg!(feature = "cubecl") {
-        names.push("cubecl".to_owned());
     }
     if cfg!(feature = "ndarray") {
         names.push("ndarray".to_owned());
@@ -177,23 +168,13 @@ fn wgpu() -> Device {
     Device::flex()
 }
 
-#[cfg(feature = "cubecl")]
-fn cubecl() -> Device {
-    Device::cpu()
-}
-
-#[cfg(not(feature = "cubecl"))]
-fn cubecl() -> Device {
-    Device::flex()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn names_parse_and_print_alike() {
-        for name in ["auto", "cpu", "cuda:3", "wgpu", "cubecl", "ndarray"] {
+        for name in ["auto", "cpu", "cuda:3", "wgpu", "ndarray"] {
             assert_eq!(name.parse::<DeviceChoice>().unwrap().to_string(), name);
         }
         assert_eq!("cuda".parse::<DeviceChoice>().unwrap(), DeviceChoice::Cuda(0));

@@ -1,8 +1,8 @@
 //! One epoch of everything on another device, against the CPU: a Wide ResNet on real images, both full-covariance heads,
 //! codebook steps, export.
 //!
-//! `tests/devices` builds and runs it: with the feature `cubecl` a GPU's kernels are compiled for the processor; `cuda` and
-//! `wgpu` need a GPU, or Mesa's llvmpipe.
+//! `tests/devices` builds it with the features `cuda` and `wgpu` and runs it on what there is: a GPU, or, for `wgpu`, Mesa's
+//! llvmpipe, which runs a GPU's kernels on the processor.
 
 use burn::tensor::Device;
 use dab_train::{
@@ -14,8 +14,8 @@ use dab_train::{
     trainer::Setting,
 };
 
-/// Of losses and of scores, relative to themselves or one nat: f32 sums in another order through 16 layers and 8 steps.
-const AGREE: f64 = 2e-2;
+/// Of losses and of scores, relative to themselves or one nat: f32 sums in another order. llvmpipe's scores are 8e-7 apart.
+const AGREE: f64 = 1e-5;
 /// Training images: two mini-batches, for devices that compile every kernel when it is first used.
 const IMAGES: usize = 64;
 
@@ -79,12 +79,15 @@ fn an_epoch_agrees_with_the_cpu() {
         println!("SKIPPED {name}: no stored CIFAR-10 images");
         return;
     }
-    let found: Vec<(DeviceChoice, Device)> =
-        [DeviceChoice::Cuda(0), DeviceChoice::Wgpu, DeviceChoice::Cubecl]
-            .into_iter()
-            .filter_map(|choice| Some((choice, choice.open().ok()?)))
-            .collect();
+    let found: Vec<(DeviceChoice, Device)> = [DeviceChoice::Cuda(0), DeviceChoice::Wgpu]
+        .into_iter()
+        .filter_map(|choice| Some((choice, choice.open().ok()?)))
+        .collect();
     if found.is_empty() {
+        if cfg!(any(feature = "cuda", feature = "wgpu")) {
+            println!("SKIPPED {name}: no GPU, and no llvmpipe (apt-get install mesa-vulkan-drivers)");
+            return;
+        }
         // Not a skip: the default build has no other device, and the line says how to get one.
         println!("{name}: this build finds no device beside the CPU (tests/devices)");
     }

@@ -10,7 +10,7 @@
 //! in dA, so it is written down as that linear map applied to A − stop(A): its value is exactly zero, its
 //! gradient is the formula, and no operation of any backend has to be extended.
 
-use burn::tensor::{DType, Tensor, TensorData, activation::softplus};
+use burn::tensor::{DType, Tensor, TensorData};
 use dab_core::isa::{Isa, Kernel};
 
 use super::encoder;
@@ -31,7 +31,7 @@ type Lanes = [f64; LANES];
 
 /// f(λ) = softplus(|λ| − 5) + 1e-5: an eigenvalue's standard deviation.
 fn spread(values: Tensor<2>) -> Tensor<2> {
-    softplus(values.abs().sub_scalar(encoder::STD_SHIFT), 1.0).add_scalar(encoder::STD_FLOOR)
+    encoder::std(values.abs())
 }
 
 /// f′(λ) = sign(λ) sigmoid(|λ| − 5); 0 at the kink.

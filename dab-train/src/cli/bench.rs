@@ -33,7 +33,7 @@ const PYTHONS: [&str; 2] = ["python3", "python"];
   dab bench --shape small --threads 1 --pytorch
   dab bench --pytorch=venv/bin/python --json")]
 pub struct Args {
-    /// auto, cpu, cuda[:N], wgpu, cubecl or ndarray
+    /// auto, cpu, cuda[:N], wgpu or ndarray
     #[arg(long, default_value = "auto")]
     device: DeviceChoice,
     /// Which model [default: small and large, on a GPU also wrn28-10]

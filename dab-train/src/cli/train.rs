@@ -84,7 +84,7 @@ pub struct Options {
     /// Run this many seeds, one after the other, and summarise them
     #[arg(long, default_value_t = 1, value_name = "COUNT")]
     seeds: u64,
-    /// Where to compute: auto, cpu, cuda[:N], wgpu, cubecl or ndarray
+    /// Where to compute: auto, cpu, cuda[:N], wgpu or ndarray
     #[arg(long, default_value = "auto")]
     pub(super) device: DeviceChoice,
     /// Where results go [default: runs/<name>]

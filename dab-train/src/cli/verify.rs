@@ -39,7 +39,7 @@ pub struct Args {
     /// The folder of its run [default: the model's folder]
     #[arg(long, value_name = "FOLDER")]
     run: Option<PathBuf>,
-    /// Where the network computes: auto, cpu, cuda[:N], wgpu, cubecl or ndarray
+    /// Where the network computes: auto, cpu, cuda[:N], wgpu or ndarray
     #[arg(long, default_value = "auto")]
     device: DeviceChoice,
 }
