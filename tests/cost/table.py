@@ -18,9 +18,8 @@ import tempfile
 import stack
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-CACHE = os.environ.get("CARGO_TARGET_DIR") or os.path.join(
-    os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "dab/target")
-DAB = os.environ.get("DAB", os.path.join(CACHE, "release/dab"))
+TARGET = os.environ.get("CARGO_TARGET_DIR") or os.path.join(ROOT, "target")
+DAB = os.environ.get("DAB", os.path.join(TARGET, "release/dab"))
 WORK = tempfile.mkdtemp()
 BOARD = f"{ROOT}/examples/cortex-m-c"
 ARCH = ["-mcpu=cortex-m4", "-mfpu=fpv4-sp-d16", "-mfloat-abi=hard", "-mthumb"]
@@ -101,7 +100,7 @@ class Shape:
 
 def library(opt):
     """libdab.a for the Cortex-M4F at an optimisation level."""
-    prefix = f"{CACHE}/device/cost-{opt}"
+    prefix = f"{TARGET}/device/cost-{opt}"
     env = dict(os.environ, PREFIX=prefix, TARGET="thumbv7em-none-eabihf", OPT=opt)
     command(f"{ROOT}/dab-ffi/install", env=env)
     return prefix
@@ -225,7 +224,7 @@ def rust(program):
     """A Rust program of examples/cortex-m: its ELF file."""
     command("../cargo-for", "thumbv7em-none-eabihf", "build", "--quiet", "--release", "--bin", program,
             cwd=f"{ROOT}/examples/cortex-m")
-    return f"{CACHE}/device/thumbv7em-none-eabihf/release/{program}"
+    return f"{TARGET}/device/thumbv7em-none-eabihf/release/{program}"
 
 
 def rows():

@@ -18,7 +18,7 @@ const DIFFERENCES: f64 = 2e-5;
 const STORED_AS_F32: f64 = 1e-5;
 
 /// One stored golden file; `None` where the shared folder is not at hand.
-struct Golden(npyz::npz::NpzArchive<std::io::BufReader<std::fs::File>>);
+struct Golden(zip::ZipArchive<std::fs::File>);
 
 impl Golden {
     fn open(name: &str) -> Option<Self> {
@@ -27,11 +27,11 @@ impl Golden {
             eprintln!("skipped: {} is not there", path.display());
             return None;
         }
-        Some(Self(npyz::npz::NpzArchive::open(path).unwrap()))
+        Some(Self(zip::ZipArchive::new(std::fs::File::open(path).unwrap()).unwrap()))
     }
 
     fn numbers(&mut self, name: &str) -> Vec<f64> {
-        self.0.by_name(name).unwrap().unwrap_or_else(|| panic!("no {name}")).into_vec().unwrap()
+        npyz::NpyFile::new(self.0.by_name(&format!("{name}.npy")).unwrap()).unwrap().into_vec().unwrap()
     }
 }
 

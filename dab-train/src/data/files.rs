@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use npyz::{DType, NpyFile, NpyHeader, Order, TypeChar};
+use zip::ZipArchive;
 
 use super::table::Table;
 
@@ -209,7 +210,7 @@ fn open(path: &Path) -> Result<File> {
 /// An open npz archive that names itself in its errors.
 pub struct Npz {
     path: PathBuf,
-    archive: npyz::npz::NpzArchive<BufReader<File>>,
+    archive: ZipArchive<BufReader<File>>,
 }
 
 impl Npz {
@@ -218,13 +219,18 @@ impl Npz {
     /// # Errors
     /// When the file is missing or no zip archive.
     pub fn open(path: &Path) -> Result<Self> {
-        let archive = npyz::npz::NpzArchive::new(BufReader::new(open(path)?))
+        let archive = ZipArchive::new(BufReader::new(open(path)?))
             .with_context(|| format!("{} is no npz file", path.display()))?;
         Ok(Self { path: path.into(), archive })
     }
 
+    /// The names of the arrays: each is a file of that name and `.npy`.
+    fn names(&self) -> Vec<&str> {
+        self.archive.file_names().filter_map(|name| name.strip_suffix(".npy")).collect()
+    }
+
     fn key(&self, wanted: Option<&str>) -> Result<String> {
-        let names: Vec<&str> = self.archive.array_names().collect();
+        let names = self.names();
         match (wanted, names.as_slice()) {
             (Some(key), _) => Ok(key.into()),
             (None, [only]) => Ok((*only).into()),
@@ -245,12 +251,12 @@ impl Npz {
     /// Header and decompressed data of one array.
     fn read(&mut self, key: &str) -> Result<(NpyHeader, Vec<u8>)> {
         let here = self.here(key);
-        let known = self.archive.array_names().collect::<Vec<_>>().join(", ");
-        let found = self.archive.by_name(key).with_context(|| here.clone())?;
-        let npy = found.ok_or_else(|| anyhow!("{here}: no such array; the file has {known}"))?;
-        let header = npy.header().clone();
+        let names = self.names();
+        ensure!(names.contains(&key), "{here}: no such array; the file has {}", names.join(", "));
+        let mut file = self.archive.by_name(&format!("{key}.npy")).with_context(|| here.clone())?;
+        let header = NpyHeader::from_reader(&mut file).with_context(|| here.clone())?;
         let mut bytes = Vec::new();
-        npy.into_inner().read_to_end(&mut bytes).context(here)?;
+        file.read_to_end(&mut bytes).context(here)?;
         Ok((header, bytes))
     }
 

@@ -87,14 +87,14 @@ fn gzip_and_headless_csv() {
 #[test]
 fn npz_asks_for_the_array_when_there_are_several() {
     let path = scratch("two.npz");
-    let mut writer = npyz::npz::NpzWriter::create(&path).unwrap();
+    let mut archive = zip::ZipWriter::new(File::create(&path).unwrap());
     for name in ["x", "y"] {
-        let mut array =
-            writer.array(name, Default::default()).unwrap().default_dtype().shape(&[2]).begin_nd().unwrap();
+        archive.start_file(format!("{name}.npy"), zip::write::SimpleFileOptions::default()).unwrap();
+        let mut array = npyz::WriteOptions::new().default_dtype().shape(&[2]).writer(&mut archive).begin_nd().unwrap();
         array.extend([1.0f32, 2.0]).unwrap();
         array.finish().unwrap();
     }
-    drop(writer);
+    archive.finish().unwrap();
     let text = path.to_str().unwrap();
     let message = table(&Source::parse(text), None).unwrap_err().to_string();
     assert!(message.contains("x, y") || message.contains("y, x"), "{message}");

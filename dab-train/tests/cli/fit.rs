@@ -112,18 +112,19 @@ fn csv_and_npz_and_given_test_files_do_as_well() {
     let shown = shown.to_string();
     assert!(shown.contains("elm, fir, oak") && shown.contains("width, height"), "{shown}");
 
-    let mut writer = npyz::npz::NpzWriter::create(folder.join("all.npz")).unwrap();
+    let mut archive = zip::ZipWriter::new(std::fs::File::create(folder.join("all.npz")).unwrap());
     for (name, shape, values) in [
         ("x", vec![ROWS as u64, COLUMNS as u64], x.clone()),
         ("y", vec![ROWS as u64], (0..ROWS).map(|row| (row % 3) as f32).collect()),
     ] {
         use npyz::WriterBuilder;
-        let array = writer.array(name, Default::default()).unwrap();
-        let mut array = array.default_dtype().shape(&shape).begin_nd().unwrap();
+        archive.start_file(format!("{name}.npy"), zip::write::SimpleFileOptions::default()).unwrap();
+        let mut array =
+            npyz::WriteOptions::new().default_dtype().shape(&shape).writer(&mut archive).begin_nd().unwrap();
         array.extend(values).unwrap();
         array.finish().unwrap();
     }
-    drop(writer);
+    archive.finish().unwrap();
     let said = text(fit(
         &folder,
         "--features all.npz:x --labels all.npz:y --test x.npy --test-labels y.npy --epochs 3",
