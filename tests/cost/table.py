@@ -2,8 +2,8 @@
 """What dab costs on a Cortex-M4F, as a table in Markdown:   tests/cost/table.py [FILE | --check]
 
 Every row is a program of its own, linked with only what it needs and run under QEMU, whose clock counts instructions.
-Text, rodata and RAM are what it has beyond an empty program; weights are not code. With FILE (README.md), the table between
-its two marks is replaced. Needs arm-none-eabi-gcc, qemu-system-arm, the dab command (DAB=..., or cargo build
+Text, rodata and RAM are what it has beyond an empty program; weights are not code. With FILE (docs/performance.md),
+the table between its two marks is replaced. Needs arm-none-eabi-gcc, qemu-system-arm, the dab command (DAB=..., or cargo build
 --release) and, for the row of emlearn, pip. With --check, no table: the limits below must hold.
 """
 import json
@@ -23,7 +23,7 @@ DAB = os.environ.get("DAB", os.path.join(TARGET, "release/dab"))
 WORK = tempfile.mkdtemp()
 BOARD = f"{ROOT}/examples/cortex-m-c"
 ARCH = ["-mcpu=cortex-m4", "-mfpu=fpv4-sp-d16", "-mfloat-abi=hard", "-mthumb"]
-MARKS = ("<!-- cost: tests/cost/table.py README.md -->", "<!-- end of cost -->")
+MARKS = ("<!-- cost: tests/cost/table.py docs/performance.md -->", "<!-- end of cost -->")
 EMLEARN = "0.23.2"
 # What --check holds: time that does not depend on the input, bytes of stack beyond the scratch, of code of a diagonal
 # codebook, and of code of the loader with every kind; instructions at opt-level 3 over those of the plain C at -O2.
