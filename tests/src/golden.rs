@@ -26,7 +26,7 @@ impl Golden {
         let mut arrays = BTreeMap::new();
         for i in 0..archive.len() {
             let file = archive.by_index(i).expect("a readable file");
-            let name = file.name().trim_end_matches(".npy").to_owned();
+            let name = file.name().expect("a name").trim_end_matches(".npy").to_owned();
             let array = npyz::NpyFile::new(file).expect("an array");
             assert_eq!(array.order(), npyz::Order::C, "{name}");
             let shape: Vec<usize> = array.shape().iter().map(|&n| n as usize).collect();

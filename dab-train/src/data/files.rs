@@ -225,21 +225,22 @@ impl Npz {
     }
 
     /// The names of the arrays: each is a file of that name and `.npy`.
-    fn names(&self) -> Vec<&str> {
-        self.archive.file_names().filter_map(|name| name.strip_suffix(".npy")).collect()
+    fn names(&self) -> Vec<String> {
+        let names = self.archive.file_names().flatten();
+        names.filter_map(|name| name.strip_suffix(".npy").map(Into::into)).collect()
     }
 
     fn key(&self, wanted: Option<&str>) -> Result<String> {
         let names = self.names();
         match (wanted, names.as_slice()) {
             (Some(key), _) => Ok(key.into()),
-            (None, [only]) => Ok((*only).into()),
+            (None, [only]) => Ok(only.clone()),
             (None, _) => bail!(
                 "{} holds several arrays ({}): say which one, as in {}:{}",
                 self.path.display(),
                 names.join(", "),
                 self.path.display(),
-                names.first().unwrap_or(&"key")
+                names.first().map_or("key", String::as_str)
             ),
         }
     }
@@ -252,7 +253,7 @@ impl Npz {
     fn read(&mut self, key: &str) -> Result<(NpyHeader, Vec<u8>)> {
         let here = self.here(key);
         let names = self.names();
-        ensure!(names.contains(&key), "{here}: no such array; the file has {}", names.join(", "));
+        ensure!(names.iter().any(|name| name == key), "{here}: no such array; the file has {}", names.join(", "));
         let mut file = self.archive.by_name(&format!("{key}.npy")).with_context(|| here.clone())?;
         let header = NpyHeader::from_reader(&mut file).with_context(|| here.clone())?;
         let mut bytes = Vec::new();
