@@ -15,7 +15,7 @@ use dab_train::data::{DataConfig, Split, Table, Targets, Task, clusters, load};
 use dab_train::metrics::{
     Classification, Detection, Positive, Selective, Summary, classification, detection, selective, softmax,
 };
-use dab_train::plot::{self, Curve, Group, RegressionFigure, Scores};
+use dab_train::plot::{self, Curve, Group, Plane, RegressionFigure, Scores};
 use dab_train::random::Random;
 use dab_train::report::{
     Better, Block, Column, Figure, Method, MetricTable, Report, Row, Section, detection_tables,
@@ -166,14 +166,15 @@ fn latent(task: &Task) -> Result<String> {
     let means: Vec<[f32; DIM]> =
         (0..CLASSES.len()).map(|l| std::array::from_fn(|j| if j == l { 3.4 } else { 0.0 })).collect();
     let means = Table::from_rows(&means)?;
-    let planes = plot::principal_plane(&[&task.test.inputs, &task.ood[1].1, &means])?;
+    let plane = Plane::fit(&task.test.inputs)?;
+    let codes = means.iter().map(|mean| plane.code(mean, &[1.0; DIM])).collect::<Result<Vec<_>>>()?;
     let mut groups: Vec<Group> =
         CLASSES.iter().map(|name| Group { name: (*name).into(), points: Vec::new(), ood: false }).collect();
-    for (&point, &label) in planes[0].iter().zip(labels) {
+    for (point, &label) in plane.points(&task.test.inputs)?.into_iter().zip(labels) {
         groups[label as usize].points.push(point);
     }
-    groups.push(Group { name: "far (OOD)".into(), points: planes[1].clone(), ood: true });
-    plot::latent_scatter("Latent space", &groups, &planes[2])
+    groups.push(Group { name: "far (OOD)".into(), points: plane.points(&task.ood[1].1)?, ood: true });
+    plot::latent_scatter("Latent space", &groups, &codes)
 }
 
 fn code_figures(task: &Task) -> Result<Vec<Drawn>> {

@@ -4,7 +4,7 @@
  *     ./controller              the monitor hands over to a safe controller, and back when all is calm
  *     ./controller --unwatched  the policy goes on alone: the pole falls
  *
- * Prints a timeline, writes timeline.csv; exit code 1 if the pole fell. */
+ * Prints a timeline, writes timeline.csv (unwatched.csv); exit code 1 if the pole fell. */
 #include <dab.h>
 
 #include <math.h>
@@ -51,7 +51,7 @@ int main(int argc, char **argv) {
     static uint64_t storage[DAB_MODEL_BYTES / 8];
     static float scratch[DAB_ARTIFACT_SCRATCH_FLOATS];
     const int watched = !(argc > 1 && strcmp(argv[1], "--unwatched") == 0);
-    const char *const names[] = {"policy", "safe", "safe, no input"};
+    const char *const names[] = {"policy", "safe", "safe: no input"};
     state s = {0.05f, 0, 0.02f, 0};
     dab_monitor monitor;
     dab_monitor_config config = {.size = sizeof config, .window = 20, .enter_votes = 5, .exit_votes = 20};
@@ -75,9 +75,12 @@ int main(int argc, char **argv) {
     if (status == DAB_OK) status = dab_monitor_init(&monitor, &config);
     if (status != DAB_OK) return fail("monitor", status);
 
-    csv = fopen("timeline.csv", "w");
-    if (csv == NULL) return fail("timeline.csv", DAB_ERR_FILE);
-    fprintf(csv, "seconds,angle_rad,position_m,force_n,uncertainty_nats,driver\n");
+    printf("distrust above %.3f nats, trust again below %.3f nats; gust from %.3f s to %.3f s\n", (double)config.enter,
+           (double)config.exit, (double)GUST_START / HZ, (double)GUST_END / HZ);
+
+    csv = fopen(watched ? "timeline.csv" : "unwatched.csv", "w");
+    if (csv == NULL) return fail("timeline", DAB_ERR_FILE);
+    fprintf(csv, "seconds,angle_rad,position_m,force_n,uncertainty_nats,driver,gust_nm,enter_nats,exit_nats\n");
     for (tick = 0; tick < SECONDS * HZ; tick++) {
         const int gust = tick >= GUST_START && tick < GUST_END;
         const float input[DAB_ARTIFACT_INPUTS] = {s.x, s.v, s.angle, s.rate};
@@ -92,10 +95,11 @@ int main(int argc, char **argv) {
             printf("%6.3f s  %-14s angle %+7.3f rad  force %+7.2f N  uncertainty %9.3f nats%s\n", (double)tick / HZ,
                    names[driver < 0 ? 2 : driver], (double)s.angle, (double)force, (double)a.uncertainty,
                    gust ? "  (gust)" : "");
+        if (driver != last || tick == GUST_START || tick == GUST_END || tick % 10 == 0)
+            fprintf(csv, "%.3f,%.5f,%.5f,%.4f,%.5f,%s,%.2f,%.3f,%.3f\n", (double)tick / HZ, (double)s.angle, (double)s.x,
+                    (double)force, (double)a.uncertainty, names[driver < 0 ? 2 : driver],
+                    gust ? (double)GUST_TORQUE : 0.0, (double)config.enter, (double)config.exit);
         last = driver;
-        if (tick % 10 == 0)
-            fprintf(csv, "%.3f,%.5f,%.5f,%.4f,%.5f,%s\n", (double)tick / HZ, (double)s.angle, (double)s.x, (double)force,
-                    (double)a.uncertainty, names[driver < 0 ? 2 : driver]);
         step(&s, force, gust ? GUST_TORQUE : 0.0f);
         if (fabsf(s.angle) > FALLEN) {
             printf("%6.3f s  the pole fell\n", (double)tick / HZ);

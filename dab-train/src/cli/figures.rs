@@ -8,14 +8,16 @@ use crate::{
     evaluate::INTERVAL_FACTOR,
     metrics::{Positive, classification, detection, selective},
     plot::{
-        self, Curve, Group, RegressionFigure, Scores, accuracy_per_quantile, code_class_counts, code_usage,
-        latent_scatter, principal_plane, risk_coverage, score_histogram,
+        self, Curve, Group, Plane, RegressionFigure, Scores, accuracy_per_quantile, code_class_counts,
+        code_usage, latent_scatter, risk_coverage, score_histogram,
     },
     report::Figure,
 };
 
 /// Bands of the accuracy-per-uncertainty figure.
 const BANDS: usize = 10;
+/// Up to this many classes the latent space shows each in its own colour: there are so many.
+const COLOURED: usize = 8;
 
 /// A figure and the name of its file.
 pub struct Named {
@@ -77,7 +79,7 @@ pub fn figures(data: &DataConfig, seeded: &Seeded) -> Result<Vec<Named>> {
     let usage: Vec<Vec<f64>> =
         seeded.run.history.iter().map(|epoch| epoch.usage.iter().map(|&p| f64::from(p)).collect()).collect();
     add("code-usage", "Prior of each code over the epochs.", code_usage("Use of the codes", &usage)?);
-    add("latent", "Latent means on their two leading axes.", latent(seeded)?);
+    add("latent", "Latent means on their two leading axes, and the codes.", latent(seeded)?);
     Ok(list)
 }
 
@@ -103,32 +105,50 @@ fn curve(data: &DataConfig, seeded: &Seeded) -> Result<String> {
     };
     let points =
         |inputs: &Table| (0..inputs.rows).map(|i| (inputs.row(i)[0], targets.row(i)[0])).collect::<Vec<_>>();
+    let title = match data {
+        DataConfig::RegressionClusters(config) => format!("y = x³, learned from {} points", config.points),
+        _ => seeded.task.name.clone(),
+    };
     plot::regression(&RegressionFigure {
-        title: &seeded.task.name,
+        title: &title,
         axes: ("x", "y"),
         grid: &grid,
         prediction: &prediction,
         half_width: &half_width,
-        band: "±2su",
+        band: "prediction ± 2su",
         truth: matches!(data, DataConfig::RegressionClusters(_)).then_some(truth.as_slice()),
         train: &points(&seeded.task.train.inputs),
     })
 }
 
-/// Test inputs by code, and the OOD sets, in the plane.
+/// Test inputs by class, the OOD sets and the codes, in the plane of the test inputs.
 fn latent(seeded: &Seeded) -> Result<String> {
-    let (test, dim) = (&seeded.scores.test, seeded.run.trained.dim);
-    let codes = seeded.run.trained.codebook.len();
-    let means = Table { rows: codes, cols: dim, values: seeded.run.trained.codebook.means.clone() };
-    let mut tables = vec![&test.latent, &means];
-    tables.extend(seeded.scores.ood.iter().map(|(_, scores)| &scores.latent));
-    let mut planes = principal_plane(&tables)?.into_iter();
-    let (points, centres) = (planes.next().unwrap_or_default(), planes.next().unwrap_or_default());
-    let mut groups = vec![Group { name: "test".to_owned(), points, ood: false }];
-    groups.extend(seeded.scores.ood.iter().zip(planes).map(|((name, _), points)| Group {
-        name: name.clone(),
-        points,
-        ood: true,
-    }));
-    latent_scatter("Latent means", &groups, &centres)
+    let (test, codebook) = (&seeded.scores.test, &seeded.run.trained.codebook);
+    let plane = Plane::fit(&test.latent)?;
+    let entries = codebook.kind.entries(codebook.dim);
+    let codes = codebook
+        .means
+        .chunks_exact(codebook.dim)
+        .zip(codebook.covs.chunks_exact(entries))
+        .map(|(mean, cov)| plane.code(mean, cov))
+        .collect::<Result<Vec<_>>>()?;
+    let points = plane.points(&test.latent)?;
+    let mut groups = match &seeded.task.test.targets {
+        Targets::Classes { labels, count } if *count <= COLOURED => (0..*count)
+            .map(|class| {
+                let own = points.iter().zip(labels).filter(|(_, label)| **label as usize == class);
+                let points = own.map(|(&point, _)| point).collect();
+                Group { name: format!("test, class {class}"), points, ood: false }
+            })
+            .collect(),
+        _ => vec![Group { name: "test".to_owned(), points, ood: false }],
+    };
+    for (name, scores) in &seeded.scores.ood {
+        groups.push(Group {
+            name: format!("{name} (OOD)"),
+            points: plane.points(&scores.latent)?,
+            ood: true,
+        });
+    }
+    latent_scatter("Latent space: test inputs, OOD inputs, codes", &groups, &codes)
 }

@@ -15,5 +15,5 @@ mod style;
 pub use codes::{code_class_counts, code_usage};
 pub use curves::{Curve, accuracy_per_quantile, risk_coverage, roc};
 pub use histogram::{Scores, score_histogram};
-pub use latent::{Group, latent_scatter, principal_plane};
+pub use latent::{Group, Plane, PlaneCode, latent_scatter};
 pub use regression::{RegressionFigure, regression};

@@ -3,8 +3,8 @@
 //! grid predictions + half-widths + points → SVG. The band is `prediction ± half_width`; the caller
 //! says in `band` what the half-width is, such as "±2u".
 //!
-//! A band may be a thousand times wider than the data far outside; it is cut one data range
-//! beyond the data, so that the curve stays readable.
+//! Far from the data a band may be a thousand times wider than they are. It is cut off a little beyond
+//! the data, so that the curve stays readable; the legend says so, and how wide it is where it is widest.
 
 use anyhow::{Result, ensure};
 use plotters::prelude::*;
@@ -12,7 +12,7 @@ use plotters::prelude::*;
 use super::style::{self, Axis, BLUE, Entry, Frame, INK, Mark, PALETTE, PX, VERMILLION};
 
 /// The band is drawn no farther than this many data ranges beyond the data.
-const CUT: f64 = 1.0;
+const CUT: f64 = 0.3;
 /// Opacity of the band: grid lines and truth shine through.
 const OPACITY: f64 = 0.35;
 
@@ -60,6 +60,10 @@ pub fn regression(figure: &RegressionFigure) -> Result<String> {
     let lines = prediction.iter().copied().chain(truth.iter().flatten().copied()).chain(train.clone());
     let data = style::padded(lines.map(|p| p.1), 0.05);
     let reach = (data.end - data.start) * CUT;
+    let widest = figure.half_width.iter().fold(0.0, |widest, &w| {
+        let w = f64::from(w).abs();
+        if w.is_finite() { w.max(widest) } else { f64::INFINITY }
+    });
     let band: Vec<(f64, f64)> = prediction
         .iter()
         .zip(figure.half_width)
@@ -68,7 +72,12 @@ pub fn regression(figure: &RegressionFigure) -> Result<String> {
             ((p.1 - w).max(data.start - reach), (p.1 + w).min(data.end + reach))
         })
         .collect();
-    let y = style::padded(band.iter().flat_map(|b| [b.0, b.1]).chain([data.start, data.end]), 0.02);
+    let cut = band.iter().any(|b| b.0 <= data.start - reach || b.1 >= data.end + reach);
+    // A band that is cut off ends at the frame.
+    let y = style::padded(
+        band.iter().flat_map(|b| [b.0, b.1]).chain([data.start, data.end]),
+        if cut { 0.0 } else { 0.02 },
+    );
     let x = style::padded(prediction.iter().map(|p| p.0).chain(train.clone().map(|p| p.0)), 0.02);
     let outline: Vec<(f64, f64)> = prediction
         .iter()
@@ -79,8 +88,12 @@ pub fn regression(figure: &RegressionFigure) -> Result<String> {
     let mut legend = vec![
         Entry::new("prediction", BLUE, Mark::Line),
         Entry::new(figure.band, PALETTE[5], Mark::Area(OPACITY)),
-        Entry::new("training points", VERMILLION, Mark::Dot),
     ];
+    if cut {
+        let reached = if widest.is_finite() { format!("{widest:.0}") } else { "∞".into() };
+        legend.push(Entry::new(format!("(cut off; it reaches ±{reached})"), PALETTE[5], Mark::None));
+    }
+    legend.push(Entry::new("training points", VERMILLION, Mark::Dot));
     if truth.is_some() {
         legend.push(Entry::new("truth", INK, Mark::Dashed));
     }
@@ -127,6 +140,13 @@ mod tests {
             assert!(svg.contains(part), "{part}");
         }
         assert!(!svg.contains("NaN") && !svg.contains("inf"));
+        assert!(svg.contains("cut off; it reaches ±∞"));
+        let narrow = vec![1.0; 50];
+        figure.half_width = &narrow;
+        assert!(!regression(&figure).unwrap().contains("cut off"), "a band that fits is whole");
+        let peaked: Vec<f32> = (0..50).map(|i| if i == 20 { 1234.4 } else { 1.0 }).collect();
+        figure.half_width = &peaked;
+        assert!(regression(&figure).unwrap().contains("cut off; it reaches ±1234"));
         figure.half_width = &wide[..3];
         assert!(regression(&figure).unwrap_err().to_string().contains("3 half-widths"));
     }

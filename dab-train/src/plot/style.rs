@@ -53,11 +53,15 @@ pub(super) type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Ran
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Mark {
     Line,
+    /// A line of one pixel.
+    Thin,
     Dashed,
     /// A filled area of this opacity.
     Area(f64),
     Dot,
     Cross,
+    /// Nothing: the line goes on with what the one above said.
+    None,
 }
 
 /// One line of the legend.
@@ -231,6 +235,9 @@ fn draw_legend(area: &DrawingArea<SVGBackend, plotters::coord::Shift>, entries: 
         let path = |from: i32, to: i32| PathElement::new(vec![(from * PX, y), (to * PX, y)], line);
         match entry.mark {
             Mark::Line => area.draw(&path(4, 26))?,
+            Mark::Thin => {
+                area.draw(&PathElement::new(vec![(4 * PX, y), (26 * PX, y)], stroke(entry.color, 1)))?;
+            }
             Mark::Dashed => {
                 area.draw(&path(4, 12))?;
                 area.draw(&path(18, 26))?;
@@ -242,6 +249,7 @@ fn draw_legend(area: &DrawingArea<SVGBackend, plotters::coord::Shift>, entries: 
             }
             Mark::Dot => area.draw(&Circle::new((15 * PX, y), 5 * PX, entry.color.filled()))?,
             Mark::Cross => area.draw(&Cross::new((15 * PX, y), 5 * PX, line))?,
+            Mark::None => {}
         }
         let last = i + 1 == LEGEND_ENTRIES && entries.len() > LEGEND_ENTRIES;
         let name: String = if last {
