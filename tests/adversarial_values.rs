@@ -165,6 +165,39 @@ fn calibration() {
 }
 
 #[test]
+fn the_last_p_of_a_calibration() {
+    // The p of the last of 30 entries when the table says that it was made from `held_out` inputs.
+    let with = |held_out: u32, last: f32| {
+        changed(MLP, |p| {
+            p.meta.calibration.as_mut().expect("a table").held_out = held_out;
+            let p_values = p.part(Part::CalibrationPValues);
+            for (i, p) in p_values.iter_mut().enumerate() {
+                *p = 0.99 - 0.01 * i as f32;
+            }
+            p_values[29] = last;
+        })
+    };
+    let near = |p: f32, steps: i32| f32::from_bits(p.to_bits().wrapping_add_signed(steps));
+    let refused = Some(E::CalibrationOrder { index: 29 });
+    let exact = |n: u32| (1.0 / (f64::from(n) + 1.0)) as f32;
+    for n in [1, 2, 30, 1000, 0x00ab_cdef, (1 << 24) - 1] {
+        assert_eq!(with(n, exact(n)), None, "{n}");
+        for steps in [-1, 1] {
+            assert_eq!(with(n, near(exact(n), steps)), refused, "{n}: {steps} from exact");
+        }
+    }
+    let mut random = Random(24);
+    let large = (0..200).map(|_| (1 << 24) + random.below((1 << 32) - (1 << 24)) as u32);
+    for n in [1 << 24, (1 << 24) + 1, (1 << 25) + 3, u32::MAX].into_iter().chain(large) {
+        assert_eq!(with(n, exact(n)), None, "what the writer computes, for {n}");
+        for steps in -5..=5 {
+            let expected = if (-3..=3).contains(&steps) { None } else { refused };
+            assert_eq!(with(n, near(1.0 / (n as f32 + 1.0), steps)), expected, "{n}: {steps}");
+        }
+    }
+}
+
+#[test]
 fn info_is_for_hosts() {
     use dab_core::artifact::info::read_info;
     let with = |info: &[u8]| Parts { info: info.to_vec(), ..parts(MLP) }.join();

@@ -8,6 +8,7 @@ use dab_core::artifact::schema::{
 };
 use dab_core::artifact::writer::{Codes, Head, Spec};
 use dab_core::{Activation, Model};
+use dab_tests::page::{block, table};
 use dab_tests::patch::crc32c;
 
 const PAGE: &str = include_str!("../docs/format.md");
@@ -33,16 +34,10 @@ fn tiny() -> Spec {
     }
 }
 
-/// The text between the fences of the first block that starts with ```` ```name ````.
-fn block(name: &str) -> &'static str {
-    let (_, after) = PAGE.split_once(&format!("```{name}\n")).expect("a block of that name");
-    after.split_once("\n```").expect("the end of the block").0
-}
-
 #[test]
 fn the_worked_example_is_a_real_file() {
     let mut bytes = Vec::new();
-    for line in block("hex").lines() {
+    for line in block(PAGE, "hex").lines() {
         // `offset  bytes  | meaning`
         let (left, meaning) = line.split_once('|').expect("a meaning for every line");
         assert!(!meaning.trim().is_empty(), "{line}");
@@ -66,15 +61,8 @@ fn the_worked_example_is_a_real_file() {
 
 #[test]
 fn the_schema_is_the_codes() {
-    assert_eq!(block("schema").split_whitespace().collect::<Vec<_>>().join(" "), SCHEMA);
+    assert_eq!(block(PAGE, "schema").split_whitespace().collect::<Vec<_>>().join(" "), SCHEMA);
     assert!(PAGE.contains(&format!("`0x{SCHEMA_KEY:016x}`")), "the key is 0x{SCHEMA_KEY:016x}");
-}
-
-/// Cells of the table whose header row starts with `first`.
-fn table(first: &str) -> Vec<Vec<&'static str>> {
-    let (_, after) = PAGE.split_once(&format!("\n| {first} |")).expect("a table");
-    let rows = after.lines().skip(2).take_while(|line| line.starts_with('|'));
-    rows.map(|row| row.trim_matches('|').split('|').map(str::trim).collect()).collect()
 }
 
 #[test]
@@ -84,7 +72,7 @@ fn the_header_table_is_the_writers() {
     let (meta, params) = (len(28), len(36));
     let params_at = (HEADER_LEN + meta as usize).next_multiple_of(PARAMS_ALIGN) as u32;
     let mut end = 0;
-    for row in table("offset") {
+    for row in table(PAGE, "offset") {
         let [offset, size, name, ..] = row[..] else { panic!("{row:?}") };
         let (offset, size): (usize, usize) = (offset.parse().expect("offset"), size.parse().expect("size"));
         assert_eq!(offset, end, "the fields follow each other");
@@ -124,14 +112,15 @@ fn the_limits_and_numbers_of_enums_are_the_codes() {
         ("codes", MAX_CODES),
         ("decoder.outputs", MAX_WIDTH),
         ("calibration.points", MAX_CALIBRATION.into()),
+        ("calibration.held_out", u32::MAX),
         ("self_test.vectors", MAX_SELF_TESTS.into()),
     ];
-    let rows = table("limit");
+    let rows = table(PAGE, "limit");
     for (name, max) in limits {
         let row = rows.iter().find(|row| row[0] == name).unwrap_or_else(|| panic!("no limit of {name}"));
         assert_eq!(row[2].replace(' ', "").parse(), Ok(max), "{name}");
     }
-    let enums = table("enum");
+    let enums = table(PAGE, "enum");
     let numbers = |name: &str| enums.iter().find(|row| row[0] == name).expect("an enum")[1];
     let listed = |names: &[&str]| {
         let items = names.iter().enumerate().map(|(i, name)| format!("{i} {name}"));

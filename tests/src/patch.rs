@@ -41,6 +41,15 @@ pub fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
+/// The bytes of a meta section.
+///
+/// # Panics
+/// Without memory.
+#[must_use]
+pub fn encode(meta: &Meta) -> Vec<u8> {
+    postcard::to_allocvec(meta).expect("memory")
+}
+
 /// An artifact in pieces.
 #[derive(Clone)]
 pub struct Parts {
@@ -68,7 +77,7 @@ impl Parts {
     /// The artifact that these pieces make.
     #[must_use]
     pub fn join(&self) -> AlignedBytes {
-        self.join_with(&postcard::to_allocvec(&self.meta).expect("memory"))
+        self.join_with(&encode(&self.meta))
     }
 
     /// The artifact that these pieces make with other bytes for the meta section.

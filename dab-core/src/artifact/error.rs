@@ -134,7 +134,7 @@ pub enum ArtifactError {
         /// Index within the part.
         index: usize,
     },
-    /// A parameter is not 0 and its magnitude not within 2⁻⁵⁰ … 2⁵⁰, or it has the wrong sign.
+    /// A parameter is not 0 and its magnitude not within 2⁻⁵⁰ … 2⁵⁰, or it is outside of the range of its part.
     OutOfRange {
         /// Where it lies.
         part: Part,

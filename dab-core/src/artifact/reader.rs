@@ -1,9 +1,11 @@
 //! Bytes → checked [`Model`]: everything is looked at once, here, so that nothing can fail later.
 //!
 //! Order: magic → length of the header → header checksum → version, features, schema → total length →
-//! body checksum → section layout → meta (decodes, nothing left over, canonical) → limits → parameter
-//! count → padding → values. A damaged file is told from a foreign or a newer one, and a flipped bit
-//! in the length is a damaged header, not a truncated file.
+//! body checksum → section layout → padding → meta (decodes, nothing left over, canonical) → limits →
+//! residuals → parameter count → alignment → all values, in the order of the file → precisions → sum of the
+//! priors → α → calibration table → rates. A damaged file is told from a foreign or a newer one, and a flipped
+//! bit in the length is a damaged header, not a truncated file. docs/format.md promises this order ("Checks, in
+//! order"), and tests/refusal_order.rs compares the two.
 
 use heapless::Vec;
 use serde::de::DeserializeOwned;

@@ -1,0 +1,27 @@
+//! Parts of a Markdown page that a test compares with the code: tables, fenced blocks, names in backticks.
+
+/// Cells of the rows of the first table whose header row starts with the cell `first`.
+///
+/// # Panics
+/// When the page has no such table.
+#[must_use]
+pub fn table<'a>(page: &'a str, first: &str) -> Vec<Vec<&'a str>> {
+    let (_, after) = page.split_once(&format!("\n| {first} |")).expect("a table");
+    let rows = after.lines().skip(2).take_while(|line| line.starts_with('|'));
+    rows.map(|row| row.trim_matches('|').split('|').map(str::trim).collect()).collect()
+}
+
+/// The text between the fences of the first block that starts with ```` ```name ````.
+///
+/// # Panics
+/// When the page has no such block.
+#[must_use]
+pub fn block<'a>(page: &'a str, name: &str) -> &'a str {
+    let (_, after) = page.split_once(&format!("```{name}\n")).expect("a block of that name");
+    after.split_once("\n```").expect("the end of the block").0
+}
+
+/// What a cell has in backticks, in order.
+pub fn names(cell: &str) -> impl Iterator<Item = &str> {
+    cell.split('`').skip(1).step_by(2)
+}
