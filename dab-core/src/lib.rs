@@ -1,33 +1,14 @@
-//! Distance Aware Bottleneck inference for microcontrollers: one file in, a verdict out.
+#![doc = include_str!("../README.md")]
+//!
+//! # The path of an input
 //!
 //! ```text
 //! bytes → checked Model view → features → Gaussian → distances → assignment → Assessment
 //! ```
 //!
-//! No heap, no globals, no `unsafe`, no reachable panic. Weights are read where they lie (flash), scratch
-//! memory is the caller's, time depends on the model's shape alone, and every target gives the same f32
-//! bits ([`linalg::dot`], [`scalar`]).
-//!
-//! ```no_run
-//! use dab_core::{Model, Verdict};
-//!
-//! // Flash: `include_bytes!` in an aligned wrapper, or any buffer that starts at a multiple of 4.
-//! # static ARTIFACT: &[u8] = &[];
-//! let model = Model::from_bytes(ARTIFACT)?;
-//! let mut scratch = [0.0; 512]; // at least model.scratch_len()
-//! model.self_test(&mut scratch)?; // once, at boot
-//!
-//! let assessment = model.assess(&[0.1, -0.3, 0.7], &mut scratch)?;
-//! if assessment.verdict == Some(Verdict::Unfamiliar) {
-//!     // fall back to the safe controller
-//! }
-//! # Ok::<(), Box<dyn core::error::Error>>(())
-//! ```
-//!
-//! Where to look: [`model`] the entry points, [`codebook`] and [`divergence`] the mathematics,
-//! [`artifact`] the file, [`calibration`] from nats to a verdict, [`gaussian`] and [`codebook::Codebook`]
-//! the fixed-size types for Rust firmware that builds its own codebook, [`monitor`] from a stream of
-//! uncertainties to a decision, [`explore`] to a reward.
+//! [`model`] has the entry points, [`artifact`] the file and its checks, [`layers`] and [`encoder`] the way to a
+//! Gaussian, [`divergence`] and [`codebook`] the distances. Every target gives the same bits because sums have
+//! one order ([`linalg::dot`]) and no function comes from the platform ([`scalar`]).
 #![no_std]
 #![forbid(unsafe_code)]
 

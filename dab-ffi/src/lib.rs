@@ -1,12 +1,14 @@
-//! The C ABI of dab: pointer checks around `dab-core`, and nothing else.
+#![doc = include_str!("../README.md")]
+//!
+//! # How the crate is built up
 //!
 //! ```text
 //! bytes + caller's memory → dab_model → dab_assess(model, input, scratch) → dab_assessment
 //! ```
 //!
-//! `include/dab.h` is the manual and is generated from this crate; documentation here is written for the C
-//! programmer who reads it there. [`ptr`] has the raw-pointer code and the order of the checks.
-//! Nothing allocates (but `dab_model_open`), blocks, prints or panics.
+//! `dab.h` is generated from this crate, so the documentation of functions and types is written for the C programmer
+//! who reads it there. [`ptr`] has the raw-pointer code and the order of the checks. Nothing allocates (but
+//! `dab_model_open`), blocks, prints or panics.
 #![no_std]
 #![expect(
     clippy::missing_safety_doc,

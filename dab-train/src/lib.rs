@@ -1,4 +1,6 @@
-//! The host side of dab: everything behind the `dab` command.
+#![doc = include_str!("../README.md")]
+//!
+//! # How the crate is built up
 //!
 //! ```text
 //! data → backbone → encoder head → codebook (RDFC) → decoder → metrics → export → model.dab
