@@ -253,7 +253,11 @@ impl Npz {
     fn read(&mut self, key: &str) -> Result<(NpyHeader, Vec<u8>)> {
         let here = self.here(key);
         let names = self.names();
-        ensure!(names.iter().any(|name| name == key), "{here}: no such array; the file has {}", names.join(", "));
+        ensure!(
+            names.iter().any(|name| name == key),
+            "{here}: no such array; the file has {}",
+            names.join(", ")
+        );
         let mut file = self.archive.by_name(&format!("{key}.npy")).with_context(|| here.clone())?;
         let header = NpyHeader::from_reader(&mut file).with_context(|| here.clone())?;
         let mut bytes = Vec::new();

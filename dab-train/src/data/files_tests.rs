@@ -90,7 +90,8 @@ fn npz_asks_for_the_array_when_there_are_several() {
     let mut archive = zip::ZipWriter::new(File::create(&path).unwrap());
     for name in ["x", "y"] {
         archive.start_file(format!("{name}.npy"), zip::write::SimpleFileOptions::default()).unwrap();
-        let mut array = npyz::WriteOptions::new().default_dtype().shape(&[2]).writer(&mut archive).begin_nd().unwrap();
+        let mut array =
+            npyz::WriteOptions::new().default_dtype().shape(&[2]).writer(&mut archive).begin_nd().unwrap();
         array.extend([1.0f32, 2.0]).unwrap();
         array.finish().unwrap();
     }

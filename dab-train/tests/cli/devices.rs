@@ -42,16 +42,12 @@ fn an_absent_device_is_one_line_that_lists_what_there_is() {
     }
 }
 
+/// `tests/devices` builds with `ndarray`; the default build is without it.
+#[cfg(feature = "ndarray")]
 #[test]
 fn every_cpu_backend_trains_the_demo_to_nearly_the_same_model() {
     /// The backends add up in different orders: 1e-4 of u after 300 epochs, a hundredth of what is allowed.
     const RELATIVE: f64 = 1e-2;
-    if !cfg!(feature = "ndarray") {
-        println!(
-            "SKIPPED every_cpu_backend_trains_the_demo_to_nearly_the_same_model: built without `ndarray`"
-        );
-        return;
-    }
     let folder = folder("devices-agree");
     let scores = |device: &str| {
         let args = ["train", &demo(), "--set", "training.epochs=150", "--no-baselines", "--quiet"];
