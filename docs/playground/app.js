@@ -4,8 +4,8 @@
 const MAGIC = [0x89, 0x44, 0x41, 0x42];
 // The map reaches this much beyond the data, on every side, as a share of their width.
 const AROUND = 0.12;
-// Without rows it reaches this many standard deviations of the training inputs.
-const REACH = 3;
+// It reaches at least this many standard deviations of the training inputs.
+const REACH = 2;
 const ZOOM = 1.5;
 // Values across the view that the point can be dragged to, about.
 const STEPS = 300;
@@ -22,7 +22,7 @@ function complain(words) {
   find("alert").textContent = words;
 }
 
-/** Which values an input takes, for the map's first view. */
+/** Which values of an input the map shows at first: those of the rows, and where the training inputs were. */
 function range(axis) {
   const values = [];
   for (const rows of [state.rows, state.training]) {
@@ -30,13 +30,13 @@ function range(axis) {
       if (rows.verdict[row] !== "invalid") values.push(rows.input(row)[axis]);
     }
   }
-  if (values.length) {
-    const low = quantile(values, 0), high = quantile(values, 1), room = (high - low) * AROUND;
-    if (high > low) return [low - room, high + room];
+  const { engine } = state, normalised = engine.floats("inputMean").length > 0;
+  if (normalised || !values.length) {
+    const mean = engine.floats("inputMean")[axis] ?? 0, std = 1 / (engine.floats("inputInverseStd")[axis] ?? 1);
+    values.push(mean - REACH * std, mean + REACH * std);
   }
-  const mean = state.engine.floats("inputMean")[axis] ?? 0, std = 1 / (state.engine.floats("inputInverseStd")[axis] ?? 1);
-  const middle = values.length ? values[0] : mean;
-  return [middle - REACH * std, middle + REACH * std];
+  const low = quantile(values, 0), high = quantile(values, 1), room = (high - low) * AROUND;
+  return high > low ? [low - room, high + room] : [low - 1, high + 1];
 }
 
 /** The point where nothing else is said: about the mean of the training inputs. */
@@ -61,8 +61,7 @@ function present() {
   frame();
   const over = engine.inputs > 2 ? "" : ` over ${state.axes.map((axis) => engine.inputName(axis)).join(" and ")}`;
   find("plane-title").textContent = `Uncertainty${over}`;
-  find("legend-training").hidden = !state.training;
-  find("legend-codes").hidden = engine.codes < 2 || engine.inputs < 2;
+  legend();
   pointPanel.latent.show(engine, state.training ?? rows);
   rowsPanel.show(rows, file?.name);
   facts();
@@ -70,6 +69,20 @@ function present() {
   const first = rows && !file.demo ? rows.verdict.findIndex((verdict) => verdict !== "invalid") : -1;
   if (first >= 0) choose(first);
   else setPoint(middle(), null, true);
+}
+
+/** The marks and lines that the map can have. */
+function legend() {
+  const { engine, training, rows } = state;
+  const hide = (id, hidden) => { find(`legend-${id}`).hidden = hidden; };
+  hide("training", !training);
+  hide("familiar", !rows);
+  hide("doubtful", !rows || !engine.heldOut);
+  hide("unfamiliar", !rows || !engine.heldOut);
+  find("legend-familiar").lastChild.textContent = engine.heldOut ? "familiar row" : "row";
+  hide("doubtful-line", !(engine.doubtfulAbove > 0));
+  hide("unfamiliar-line", !(engine.unfamiliarAbove > 0));
+  hide("codes", engine.codes < 2 || engine.inputs < 2);
 }
 
 /** The view that has all data in it. */
@@ -144,8 +157,16 @@ function choose(row) {
   setPoint(input, row, !same);
 }
 
+let opening = Promise.resolve();
+
+/** Opens files one after the other, however fast they are chosen. */
+function open(files) {
+  opening = opening.then(() => openNow(files));
+  return opening;
+}
+
 /** Opens a model, a file of rows, or both: `{ name, bytes }`. What cannot be opened leaves things as they were. */
-async function open({ model, file, training = null }) {
+async function openNow({ model, file, training = null }) {
   document.body.dataset.state = "busy";
   const problems = [];
   try {

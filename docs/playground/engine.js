@@ -1,7 +1,8 @@
 // One model in one instance of the WebAssembly module (examples/playground-wasm), as the rest of the page sees it.
 //
 // A range of the module's memory comes as one number: its length in the upper half, its address in the lower. Memory
-// grows while a file is opened, and then every view of it is void: views are made when they are needed.
+// grows while a file is opened, and then every view of it is void: views are made when they are needed. The module and
+// the page run in turn on one thread, so the page reads and writes that memory while no function of the module runs.
 "use strict";
 
 // In the order of the module's `size` and `slot`.

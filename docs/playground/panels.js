@@ -102,7 +102,7 @@ class PointPanel {
     }
     const largest = Math.max(...outputs), weights = outputs.map((y) => Math.exp(y - largest));
     const total = weights.reduce((a, b) => a + b, 0);
-    const some = descending(weights).slice(0, MOST_CLASSES).map((i) => `${outputNames[i]} ${(100 * weights[i] / total).toFixed(1)} %`);
+    const some = descending(weights).slice(0, MOST_CLASSES).map((i) => `${outputNames[i]} ${(100 * weights[i] / total).toFixed(1)}\u00a0%`);
     place.textContent = `The classifier says ${some.join(", ")}${outputs.length > MOST_CLASSES ? ", …" : ""}.`;
   }
 

@@ -4,8 +4,8 @@
 // coarse before fine, so that a large model does not stop the page.
 "use strict";
 
-// Cells along each side, coarse before fine.
-const GRIDS = [40, 160];
+// Cells along each side, coarse before fine; and along a lone axis.
+const GRIDS = [40, 160], LINE = 640;
 // Milliseconds of computing between two moments in which the page can answer.
 const PATIENCE = 12;
 // Shares of the cells that are nearer or farther than the ends of the colours.
@@ -148,7 +148,8 @@ class Plane {
   /** Computes the map around `base`, and draws it after every grid. */
   async compute(base) {
     const job = ++this.job, { engine, axes, view } = this.scene;
-    for (const n of GRIDS) {
+    this.root.dataset.map = "growing";
+    for (const n of this.flat ? [LINE] : GRIDS) {
       const height = this.flat ? 1 : n;
       const grid = { n, height, u: new Float32Array(n * height), nearest: new Uint32Array(n * height), closest: new Map() };
       let pause = performance.now() + PATIENCE;
@@ -172,6 +173,7 @@ class Plane {
       this.scale = this.chooseScale(grid);
       this.draw();
     }
+    this.root.dataset.map = "whole";
   }
 
   keep(grid, i, j, [u, , , nearest, distance]) {
@@ -255,15 +257,18 @@ class Plane {
     const { n, nearest, closest } = this.grid;
     if (closest.size < 2 || closest.size > MOST_LABELS) return;
     const clamp = (i) => Math.min(n - 1, Math.max(0, i));
-    for (const code of [...closest.keys()].sort((a, b) => a - b).slice(1)) {
-      // The share of a cell's neighbourhood that has this code, which smooths the steps of the grid.
+    // Between codes up to one and those after it; where several such lines are one, it is drawn once.
+    const lines = new Map();
+    for (const code of [...closest.keys()].sort((a, b) => a - b).slice(0, -1)) {
+      // The share of a cell's neighbourhood, which smooths the steps of the grid.
       const share = (i, j) => {
-        let same = 0;
-        for (let b = -2; b <= 2; b++) for (let a = -2; a <= 2; a++) same += nearest[clamp(j + b) * n + clamp(i + a)] === code;
-        return same / 25;
+        let before = 0;
+        for (let b = -2; b <= 2; b++) for (let a = -2; a <= 2; a++) before += nearest[clamp(j + b) * n + clamp(i + a)] <= code;
+        return before / 25;
       };
-      this.stroke(context, contour(n, share, 0.5), [1.5, 4], 0.75);
+      for (const line of contour(n, share, 0.5)) lines.set(String(line), line);
     }
+    this.stroke(context, [...lines.values()], [1.5, 4], 0.75);
   }
 
   /** The number of each code, where the map is nearest to it. */
@@ -274,7 +279,8 @@ class Plane {
     context.textAlign = "center";
     context.textBaseline = "middle";
     for (const [code, { i, j }] of closest) {
-      const x = MARGIN.left + width * (i + 0.5) / n, y = MARGIN.top + height * (j + 0.5) / n;
+      const inside = (length, k) => Math.min(length - 11, Math.max(11, length * (k + 0.5) / n));
+      const x = MARGIN.left + inside(width, i), y = MARGIN.top + inside(height, j);
       context.fillStyle = "#1c1830";
       context.beginPath();
       context.roundRect(x - 9, y - 9, 18, 18, 5);
@@ -288,10 +294,16 @@ class Plane {
   drawLine(context) {
     const { n, u } = this.grid, { width, height } = this.area();
     const top = (value) => MARGIN.top + height * (1 - this.scale.place(value));
-    u.forEach((value, i) => {
+    for (let x = 0; x < width; x++) {
+      const value = u[Math.floor(n * x / width)];
       context.fillStyle = `rgb(${shade(this.scale.place(value)).join(" ")})`;
-      context.fillRect(MARGIN.left + width * i / n, top(value), width / n + 0.5, height);
-    });
+      context.fillRect(MARGIN.left + x, top(value), 1, height);
+    }
+    context.beginPath();
+    u.forEach((value, i) => context.lineTo(MARGIN.left + width * (i + 0.5) / n, top(value)));
+    context.strokeStyle = this.ink;
+    context.lineWidth = 1.5;
+    context.stroke();
     const { doubtfulAbove, unfamiliarAbove } = this.scene.engine;
     for (const [limit, dash] of [[doubtfulAbove, [5, 4]], [unfamiliarAbove, []]]) {
       if (!(limit > 0)) continue;
@@ -348,12 +360,13 @@ class Plane {
     }
     context.textBaseline = "top";
     context.fillText(engine.inputName(axes[0]), MARGIN.left + width, bottom + 21);
-    context.textAlign = "left";
+    const name = this.flat ? "uncertainty, nats" : engine.inputName(axes[1]);
     context.save();
     context.translate(2, MARGIN.top);
-    context.rotate(-Math.PI / 2);
-    context.textAlign = "right";
-    context.fillText(this.flat ? "uncertainty, nats" : engine.inputName(axes[1]), 0, 0);
+    // A long name stands on its side.
+    if (name.length > 3) context.rotate(-Math.PI / 2);
+    else context.textAlign = "left";
+    context.fillText(name, 0, 0);
     context.restore();
     context.globalAlpha = 1;
   }

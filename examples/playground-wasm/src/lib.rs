@@ -201,6 +201,7 @@ impl Instance {
                 Field::NonFinite => return Some((FAULT_NON_FINITE, column as usize)),
             }
         }
+        // It cannot fail: the values are finite, and as many as the model takes.
         let assessment = self.run(|b| b.model.predict_into(b.input, b.outputs, b.scratch))?;
         if let Some(bench) = &self.bench {
             self.text.say(Line(&assessment, bench.outputs));

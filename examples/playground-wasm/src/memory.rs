@@ -14,15 +14,17 @@ pub fn bytes(len: usize) -> Option<&'static mut [u8]> {
         return None;
     }
     let start = core::ptr::with_exposed_provenance_mut(before * PAGE);
-    // SAFETY: memory.grow succeeded, so at least `len` bytes from `start` on exist, are zero, and did not exist before:
-    // no other reference covers them. Memory never shrinks, so they live as long as the instance. The page writes
-    // to them between calls alone (engine.js), while no function of this module runs.
+    // SAFETY: memory.grow succeeded (checked above), so at least `len` bytes from `start` on exist, are zero, and did not
+    // exist before: no other reference covers them, and no heap of this module grows memory, too. Memory never shrinks,
+    // so they live as long as the instance. The page writes to them between calls alone, while nothing here runs
+    // (engine.js, at its top).
     Some(unsafe { core::slice::from_raw_parts_mut(start, len) })
 }
 
 /// `len` numbers 0 that nobody else has.
 pub fn numbers<T: bytemuck::Pod>(len: usize) -> Option<&'static mut [T]> {
-    bytes(len.checked_mul(size_of::<T>())?).map(|bytes| {
-        if bytes.is_empty() { &mut [] } else { bytemuck::cast_slice_mut(bytes) }
-    })
+    if len == 0 {
+        return Some(&mut []);
+    }
+    bytes(len.checked_mul(size_of::<T>())?).map(bytemuck::cast_slice_mut)
 }
