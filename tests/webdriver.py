@@ -1,13 +1,16 @@
 """A headless Chromium, driven over chromedriver's HTTP interface (W3C WebDriver) with Python's own library."""
 import base64
+import collections
 import json
 import shutil
 import socket
+import struct
 import subprocess
 import tempfile
 import time
 import urllib.error
 import urllib.request
+import zlib
 
 # Seconds until something that should happen counts as not happening: a loaded machine is slow.
 PATIENCE = 60
@@ -146,3 +149,66 @@ class Browser:
     def picture(self):
         """The visible part of the page, as PNG."""
         return base64.b64decode(self.call("GET", f"{self.session}/screenshot"))
+
+
+def size(png):
+    """Width and height of a picture."""
+    return struct.unpack(">II", png[16:24])
+
+
+def pixels(png):
+    """The rows of a picture with three bytes a pixel, as Chromium makes it."""
+    width, height = size(png)
+    assert png[24:26] == b"\x08\x02", "not 8 bits of red, green and blue"
+    data, at = b"", 8
+    while at < len(png):
+        length, kind = struct.unpack(">I4s", png[at:at + 8])
+        data += png[at + 8:at + 8 + length] if kind == b"IDAT" else b""
+        at += 12 + length
+    data, stride, before, rows = zlib.decompress(data), 3 * width, bytes(3 * width), []
+    for start in range(0, height * (stride + 1), stride + 1):
+        row = bytearray(data[start + 1:start + 1 + stride])
+        for k in range(stride):
+            left, corner = (row[k - 3], before[k - 3]) if k >= 3 else (0, 0)
+            row[k] = row[k] + predicted(data[start], left, before[k], corner) & 255
+        rows.append(row)
+        before = row
+    return rows
+
+
+def predicted(method, left, above, corner):
+    """What PNG's five filters expect a byte to be."""
+    if method < 4:
+        return (0, left, above, (left + above) // 2)[method]
+    middle = left + above - corner
+    return min((left, above, corner), key=lambda x: abs(middle - x))
+
+
+def palette(colours):
+    """At most 256 colours that stand for all, by cutting a wide and full box in two again and again."""
+    def spread(box):
+        return max(max(c[i] for c in box) - min(c[i] for c in box) for i in range(3))
+
+    boxes = [list(colours)]
+    while len(boxes) < 256:
+        widest = max(boxes, key=lambda box: spread(box) * sum(colours[c] for c in box) ** 0.5)
+        if len(widest) < 2:
+            break
+        axis = max(range(3), key=lambda i: max(c[i] for c in widest) - min(c[i] for c in widest))
+        widest.sort(key=lambda c: c[axis])
+        boxes.append(widest[len(widest) // 2:])
+        del widest[len(widest) // 2:]
+    # The colour of a box that most of its pixels have.
+    return {colour: (k, max(box, key=colours.get)) for k, box in enumerate(boxes) for colour in box}
+
+
+def smaller(png):
+    """The same picture in 256 colours."""
+    rows = [[tuple(row[k:k + 3]) for k in range(0, len(row), 3)] for row in pixels(png)]
+    chosen = palette(collections.Counter(colour for row in rows for colour in row))
+    table = dict(chosen.values())
+    body = b"".join(b"\0" + bytes(chosen[colour][0] for colour in row) for row in rows)
+    chunks = [(b"IHDR", png[16:24] + b"\x08\x03\0\0\0"), (b"PLTE", b"".join(bytes(table[k]) for k in sorted(table))),
+              (b"IDAT", zlib.compress(body, 9)), (b"IEND", b"")]
+    parts = (struct.pack(">I", len(d)) + kind + d + struct.pack(">I", zlib.crc32(kind + d)) for kind, d in chunks)
+    return png[:8] + b"".join(parts)

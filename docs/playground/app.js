@@ -10,7 +10,10 @@ const ZOOM = 1.5;
 // Values across the view that the point can be dragged to, about.
 const STEPS = 300;
 
-const state = { engine: null, model: null, file: null, rows: null, training: null, point: null, row: null, axes: [0], view: null };
+// What is open: files as `{ name, bytes }`, rows as Rows, the point as one f32 per input, `row` the row that it is at.
+const state = {
+  engine: null, model: null, file: null, rows: null, training: null, point: null, row: null, axes: [0], view: null,
+};
 
 const pointPanel = new PointPanel();
 const rowsPanel = new RowsPanel(choose);
@@ -82,7 +85,7 @@ function legend() {
   find("legend-familiar").lastChild.textContent = engine.heldOut ? "familiar row" : "row";
   hide("doubtful-line", !(engine.doubtfulAbove > 0));
   hide("unfamiliar-line", !(engine.unfamiliarAbove > 0));
-  hide("codes", engine.codes < 2 || engine.inputs < 2);
+  hide("codes", engine.codes < 2 || engine.codes > MOST_LABELS || engine.inputs < 2);
 }
 
 /** The view that has all data in it. */
@@ -94,9 +97,11 @@ function frame() {
 function facts() {
   const { engine, model } = state, parts = [plural(engine.inputs, "input")];
   if (engine.layers) parts.push(plural(engine.layers, "layer"));
-  parts.push(`${engine.dim} ${engine.covariance} ${engine.dim === 1 ? "dimension" : "dimensions"}`, plural(engine.codes, "code"));
+  parts.push(plural(engine.dim, `${engine.covariance} dimension`), plural(engine.codes, "code"));
   const size = `${model.bytes.length.toLocaleString("en-US")} bytes`;
-  const test = engine.selfTest ? `the self-test failed: ${engine.selfTest}` : "self-test passed: these are the bits of the device";
+  const test = engine.selfTest
+    ? `the self-test failed: ${engine.selfTest}`
+    : "self-test passed: these are the bits of the device";
   find("facts").textContent = `${model.name}: ${parts.join(" → ")}, ${size}; ${test}.`;
 }
 
@@ -199,7 +204,8 @@ async function openRows(file, problems) {
   // A fresh instance: the memory of the last file goes with the old one.
   const engine = await Engine.open(state.model.bytes);
   try {
-    const rows = await Rows.score(engine, file.bytes, (share) => { find("facts").textContent = `${file.name}: ${Math.round(100 * share)} %`; });
+    const progress = (share) => { find("facts").textContent = `${file.name}: ${Math.round(100 * share)} %`; };
+    const rows = await Rows.score(engine, file.bytes, progress);
     if (rows.complaint()) problems.push(`\`${file.name}\`: ${rows.complaint()}`);
     Object.assign(state, { engine, rows, file, point: null });
   } catch (error) {
@@ -213,8 +219,8 @@ async function openFiles(files, kind) {
   const wanted = {};
   for (const given of files) {
     const file = { name: given.name, bytes: new Uint8Array(await given.arrayBuffer()) };
-    const isModel = kind ? kind === "model" : given.name.endsWith(".dab") || MAGIC.every((byte, i) => file.bytes[i] === byte);
-    wanted[isModel ? "model" : "file"] = file;
+    const looksLikeModel = given.name.endsWith(".dab") || MAGIC.every((byte, i) => file.bytes[i] === byte);
+    wanted[(kind ? kind === "model" : looksLikeModel) ? "model" : "file"] = file;
   }
   if (wanted.model || wanted.file) await open(wanted);
 }
@@ -255,7 +261,7 @@ for (const name of ["x", "y"]) {
 }
 for (const [id, factor] of [["zoom-in", 1 / ZOOM], ["zoom-out", ZOOM]]) {
   find(id).addEventListener("click", () => {
-    const wider = ([low, high]) => [(low + high) / 2 - factor * (high - low) / 2, (low + high) / 2 + factor * (high - low) / 2];
+    const wider = ([low, high]) => [-1, 1].map((side) => (low + high) / 2 + side * factor * (high - low) / 2);
     state.view = { x: wider(state.view.x), y: state.axes.length > 1 ? wider(state.view.y) : [0, 1] };
     setPoint(state.point, state.row, true);
   });

@@ -175,7 +175,8 @@ class Histogram {
       const middle = this.scale.value((i + 0.5) / BINS);
       const verdict = middle > unfamiliarAbove ? "unfamiliar" : middle > doubtfulAbove ? "doubtful" : "familiar";
       const name = this.heldOut ? verdict : "plain";
-      svg(picture, "rect", { x: across(i) + 0.5, y: up(share), width: width / BINS - 1, height: base - up(share), class: `column ${name}` });
+      const box = { x: across(i) + 0.5, y: up(share), width: width / BINS - 1, height: base - up(share) };
+      svg(picture, "rect", { ...box, class: `column ${name}` });
     });
     if (this.heldOut) {
       const steps = Array.from(this.heldOut, (share, i) => `V${up(share)}H${across(i + 1)}`).join("");

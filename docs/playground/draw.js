@@ -58,19 +58,22 @@ function linearTicks(low, high, count) {
   const rough = (high - low) / count, power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= rough * 0.999);
   const ticks = [];
-  for (let i = Math.ceil(low / step - 1e-6); i * step <= high + 1e-6 * step; i++) ticks.push([i * step, tickText(i * step, step)]);
+  const [first, last] = [Math.ceil(low / step - 1e-6), Math.floor(high / step + 1e-6)];
+  for (let i = first; i <= last; i++) ticks.push([i * step, tickText(i * step, step)]);
   return ticks;
 }
 
 /** Round values of a logarithmic range: decades, and what lies between them when they are few. */
 function logTicks(low, high) {
   const decades = Math.log10(high / low);
-  const parts = decades > 4 ? [1] : decades > 1.2 ? [1, 3] : [1, 2, 5];
+  const parts = decades > 4 ? [1] : decades > 1.2 ? [1, 3] : [1, 2, 5], step = Math.ceil(decades / 8);
   const ticks = [];
-  for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power++) {
+  for (let power = step * Math.floor(Math.log10(low) / step); power <= Math.log10(high); power += step) {
     for (const part of parts) {
       const x = part * 10 ** power;
-      if (x >= low * 0.999 && x <= high * 1.001) ticks.push([x, power < -3 || power > 4 ? x.toExponential(0).replace("e+", "e") : String(+x.toPrecision(1))]);
+      if (x < low * 0.999 || x > high * 1.001) continue;
+      const plain = power >= -3 && power <= 4;
+      ticks.push([x, plain ? String(+x.toPrecision(1)) : x.toExponential(0).replace("e+", "e")]);
     }
   }
   return ticks;

@@ -59,7 +59,9 @@ class PointPanel {
     find("uncertainty").textContent = engine.shortest(uncertainty);
     find("p-part").hidden = p === null;
     find("p-value").textContent = p === null ? "" : engine.shortest(p);
-    find("verdict-meaning").textContent = saturated ? "This is the largest uncertainty that there is." : this.meaning(explanation);
+    find("verdict-meaning").textContent = saturated
+      ? "This is the largest uncertainty that there is."
+      : this.meaning(explanation);
     this.showOutputs(explanation);
     this.showCodes(explanation);
     this.showDimensions(explanation);
@@ -82,7 +84,9 @@ class PointPanel {
     const { doubtfulAbove, unfamiliarAbove } = this.engine;
     const limit = (name, above) => {
       if (Number.isNaN(above)) return `${name} never (too few held-out scores for its rate)`;
-      const much = uncertainty > above ? `exceeded by ${rounded(uncertainty - above)}` : `${rounded(above - uncertainty)} more`;
+      const much = uncertainty > above
+        ? `exceeded by ${rounded(uncertainty - above)}`
+        : `${rounded(above - uncertainty)} more`;
       return `${name} above ${rounded(above)} (${much})`;
     };
     return `${MEANINGS[verdict]}; at most ${rounded(100 * p)} % of familiar inputs are this far. `
@@ -95,15 +99,17 @@ class PointPanel {
     place.replaceChildren();
     place.hidden = outputs.length === 0;
     if (place.hidden) return;
+    const end = outputs.length > MOST_CLASSES ? " …" : ".";
     if (task !== "classification") {
-      const some = outputs.slice(0, MOST_CLASSES).map((y, i) => `${outputNames[i]} ${rounded(y)}`);
-      place.textContent = `The model predicts ${some.join(", ")}${outputs.length > MOST_CLASSES ? ", …" : ""}.`;
+      const some = outputs.slice(0, MOST_CLASSES).map((y, i) => `${outputNames[i]} = ${rounded(y)}`);
+      place.textContent = `The model predicts ${some.join(", ")}${end}`;
       return;
     }
     const largest = Math.max(...outputs), weights = outputs.map((y) => Math.exp(y - largest));
     const total = weights.reduce((a, b) => a + b, 0);
-    const some = descending(weights).slice(0, MOST_CLASSES).map((i) => `${outputNames[i]} ${(100 * weights[i] / total).toFixed(1)}\u00a0%`);
-    place.textContent = `The classifier says ${some.join(", ")}${outputs.length > MOST_CLASSES ? ", …" : ""}.`;
+    const percent = (i) => `${(100 * weights[i] / total).toFixed(1)}\u00a0%`;
+    const some = descending(weights).slice(0, MOST_CLASSES).map((i) => `${outputNames[i]} ${percent(i)}`);
+    place.textContent = `The classifier says ${some.join(", ")}${end}`;
   }
 
   showCodes({ distances, assignment, uncertainty, nearest }) {

@@ -14,6 +14,11 @@ const NEAREST_SHARE = 0.01, FARTHEST_SHARE = 0.995;
 const MOST_MARKS = 4000, MOST_LABELS = 12;
 const MARGIN = { left: 46, right: 10, top: 8, bottom: 82 };
 const BAR = { below: 44, height: 10 };
+// The marks of rows, in pixels around their place; all others are circles.
+const CORNERS = {
+  unfamiliar: [[0, -4.8], [4.8, 3.6], [-4.8, 3.6]],
+  doubtful: [[0, -5], [5, 0], [0, 5], [-5, 0]],
+};
 // A press this near to a row, in pixels, chooses the row.
 const PICK = 7;
 const STEP = 1 / 100, LARGE_STEP = 1 / 20;
@@ -241,10 +246,14 @@ class Plane {
     const { n } = this.grid, { width, height } = this.area();
     const pixel = ([i, j]) => [MARGIN.left + width * (i + 0.5) / n, MARGIN.top + height * (j + 0.5) / n];
     context.beginPath();
-    for (const chain of chains(lines)) chain.forEach((point, k) => (k ? context.lineTo(...pixel(point)) : context.moveTo(...pixel(point))));
+    for (const [first, ...others] of chains(lines)) {
+      context.moveTo(...pixel(first));
+      for (const point of others) context.lineTo(...pixel(point));
+    }
     context.setLineDash(dash);
     context.lineJoin = "round";
-    for (const [colour, thickness] of [[`rgba(12, 10, 30, ${0.55 * strength})`, 3.2], [`rgba(255, 255, 255, ${strength})`, 1.5]]) {
+    const dark = `rgba(12, 10, 30, ${0.55 * strength})`, light = `rgba(255, 255, 255, ${strength})`;
+    for (const [colour, thickness] of [[dark, 3.2], [light, 1.5]]) {
       context.strokeStyle = colour;
       context.lineWidth = thickness;
       context.stroke();
@@ -263,7 +272,9 @@ class Plane {
       // The share of a cell's neighbourhood, which smooths the steps of the grid.
       const share = (i, j) => {
         let before = 0;
-        for (let b = -2; b <= 2; b++) for (let a = -2; a <= 2; a++) before += nearest[clamp(j + b) * n + clamp(i + a)] <= code;
+        for (let b = -2; b <= 2; b++) {
+          for (let a = -2; a <= 2; a++) before += nearest[clamp(j + b) * n + clamp(i + a)] <= code;
+        }
         return before / 25;
       };
       for (const line of contour(n, share, 0.5)) lines.set(String(line), line);
@@ -325,11 +336,11 @@ class Plane {
     context.fillStyle = "#fff";
     context.strokeStyle = "#1c1830";
     context.lineWidth = 1.3;
-    for (const { x, y, verdict } of this.marks(rows)) {
-      const [left, top] = this.toPixels(x, y);
+    for (const { x: across, y: up, verdict } of this.marks(rows)) {
+      const [left, top] = this.toPixels(across, up);
       context.beginPath();
-      if (verdict === "unfamiliar") context.moveTo(left, top - 4.8), context.lineTo(left + 4.8, top + 3.6), context.lineTo(left - 4.8, top + 3.6);
-      else if (verdict === "doubtful") context.moveTo(left, top - 5), context.lineTo(left + 5, top), context.lineTo(left, top + 5), context.lineTo(left - 5, top);
+      const corners = CORNERS[verdict];
+      if (corners) for (const [x, y] of corners) context.lineTo(left + x, top + y);
       else context.arc(left, top, 3.7, 0, 2 * Math.PI);
       context.closePath();
       context.fill();
@@ -352,7 +363,9 @@ class Plane {
     }
     context.textBaseline = "middle";
     context.textAlign = "right";
-    const ticks = this.flat ? this.scale.ticks(6).map(([u, text]) => [this.scale.place(u), text]) : linearTicks(...view.y, height / 60);
+    const ticks = this.flat
+      ? this.scale.ticks(6).map(([u, text]) => [this.scale.place(u), text])
+      : linearTicks(...view.y, height / 60);
     for (const [y, text] of ticks) {
       const [, top] = this.toPixels(0, y);
       context.fillRect(MARGIN.left - 4, Math.round(top), 4, 1);
