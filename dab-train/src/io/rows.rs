@@ -133,6 +133,9 @@ impl fmt::Display for BadRow {
 
 impl std::error::Error for BadRow {}
 
+/// What some programs write before UTF-8 text.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// Why there is no next row.
 #[derive(Debug)]
 pub enum RowError {
@@ -189,6 +192,13 @@ impl Rows {
             reader.by_ref().take(NpyRows::MAGIC.len() as u64 - 1).read_to_end(&mut start)?;
         }
         let npy = start == NpyRows::MAGIC;
+        // Excel begins a CSV file with this mark. It is no part of the first column's name.
+        if BYTE_ORDER_MARK.starts_with(&start) && !start.is_empty() {
+            reader.by_ref().take(BYTE_ORDER_MARK.len() as u64 - 1).read_to_end(&mut start)?;
+            if start == BYTE_ORDER_MARK {
+                start.clear();
+            }
+        }
         let whole = io::BufReader::with_capacity(BUFFER, Cursor::new(start).chain(reader));
         if npy {
             let file = match source {

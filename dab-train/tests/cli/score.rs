@@ -159,6 +159,15 @@ fn columns_are_found_by_name() {
 }
 
 #[test]
+fn the_mark_that_excel_writes_is_no_part_of_a_name() {
+    let folder = folder("score-mark");
+    Weights::tiny().meta("input_names", "speed,load").pack(&folder);
+    let score = |bytes: &str| text(dab_reading(&folder, &["score", "model.dab", "-"], bytes.as_bytes()));
+    assert_eq!(score("\u{feff}speed,load\n1,2\n"), score("speed,load\n1,2\n"));
+    assert_eq!(score("\u{feff}1,2\n"), score("1,2\n"));
+}
+
+#[test]
 fn bad_rows_are_named_or_marked() {
     let folder = with_model("score-bad");
     let faults = [
