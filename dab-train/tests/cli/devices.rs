@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::{column, dab, folder, refusal, text};
+use crate::{dab, folder, refusal};
 
 fn demo() -> String {
     let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/regression-two-clusters.toml");
@@ -48,6 +48,7 @@ fn an_absent_device_is_one_line_that_lists_what_there_is() {
 fn every_cpu_backend_trains_the_demo_to_nearly_the_same_model() {
     /// The backends add up in different orders: 1e-4 of u after 300 epochs, a hundredth of what is allowed.
     const RELATIVE: f64 = 1e-2;
+    use crate::{column, text};
     let folder = folder("devices-agree");
     let scores = |device: &str| {
         let args = ["train", &demo(), "--set", "training.epochs=150", "--no-baselines", "--quiet"];
