@@ -6,7 +6,7 @@
 
 use anyhow::{Context, Result};
 use dab_train::baselines::{on_features, on_logits};
-use dab_train::data::{DataConfig, Targets, load, shared_root};
+use dab_train::data::{DataConfig, Targets, data_root, load};
 use dab_train::metrics::{Classification, ScoreReport, Summary, classification, softmax};
 
 fn main() -> Result<()> {
@@ -45,8 +45,8 @@ fn show(values: Vec<f64>) -> String {
 }
 
 fn measure(config: &DataConfig, seed: u64) -> Result<Vec<ScoreReport>> {
-    let shared = shared_root();
-    let task = load(config, seed, &shared)?;
+    let root = data_root();
+    let task = load(config, seed, &root)?;
     task.warnings().iter().for_each(|w| eprintln!("warning: {w}"));
     let baselines = on_features(&task)?;
     let labels = if let Targets::Classes { labels, .. } = &task.test.targets { Some(labels) } else { None };
@@ -62,7 +62,7 @@ fn measure(config: &DataConfig, seed: u64) -> Result<Vec<ScoreReport>> {
         println!("softmax regression: {:?}", quality?);
     }
     if let DataConfig::Cifar10(images) = config {
-        let (test, ood) = images.backbone_logits(seed, &shared)?;
+        let (test, ood) = images.backbone_logits(seed, &root)?;
         let backbone = verdict(&test);
         for scored in on_logits(" (backbone)", &test, &ood) {
             reports.push(scored.report(backbone.as_ref().map(|v| v.0.as_slice()))?);

@@ -68,7 +68,7 @@ pub struct Backbone {
 pub struct ImageBackbone {
     /// Which.
     pub network: Architecture,
-    /// Its numbers: a PyTorch (.pth, .pt, .th) or safetensors file, absolute or below `data/`. Random without.
+    /// Its numbers: a PyTorch (.pth, .pt, .th) or safetensors file, absolute or in the data folder. Random without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<PathBuf>,
     /// Whether it stays as it is: its features are then computed once.

@@ -25,7 +25,7 @@ use crate::{
     data::{
         Table,
         images::{ImageSet, ImageTask, Normalise},
-        stored_path,
+        stored,
     },
     io::{digest, whole::WholeFile},
     network::{Output, as_images},
@@ -39,12 +39,12 @@ use crate::{
 /// Images in one pass through a network that does not learn.
 const CHUNK: usize = 256;
 
-/// The pretrained numbers that an experiment names.
+/// The pretrained numbers that an experiment names; `root` is the data folder.
 ///
 /// # Errors
 /// When the file is missing or damaged.
-pub fn pretrained(config: &ImageBackbone, shared: &Path) -> Result<Option<Weights>> {
-    config.weights.as_ref().map(|path| Weights::read(&stored_path(shared, path)?)).transpose()
+pub fn pretrained(config: &ImageBackbone, root: &Path) -> Result<Option<Weights>> {
+    config.weights.as_ref().map(|path| Weights::read(&stored(root, path)?)).transpose()
 }
 
 /// An image network with a file's numbers, without gradients.

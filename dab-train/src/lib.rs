@@ -40,5 +40,8 @@ pub mod plot;
 pub mod random;
 pub mod rdfc;
 pub mod report;
+#[cfg(test)]
+#[path = "../tests/stored/mod.rs"]
+mod stored;
 pub mod trained;
 pub mod trainer;

@@ -4,13 +4,14 @@
 //! `tests/devices` builds it with the features `cuda` and `wgpu` and runs it on what there is: a GPU, or, for `wgpu`, Mesa's
 //! llvmpipe, which runs a GPU's kernels on the processor.
 
+#[path = "stored/mod.rs"]
+mod stored;
+
+use std::path::Path;
+
 use burn::tensor::Device;
 use dab_train::{
-    config::Experiment,
-    data::{self, DataConfig},
-    device::DeviceChoice,
-    export, finetune,
-    parity::Parity,
+    config::Experiment, data::DataConfig, device::DeviceChoice, export, finetune, parity::Parity,
     trainer::Setting,
 };
 
@@ -53,10 +54,10 @@ fn experiment(covariance: &str) -> Experiment {
 }
 
 /// Losses of the epoch, and u of some images as the exported model gives it.
-fn run(covariance: &str, device: &Device) -> (Vec<f64>, Vec<f32>) {
+fn run(covariance: &str, device: &Device, root: &Path) -> (Vec<f64>, Vec<f32>) {
     let experiment = experiment(covariance);
     let DataConfig::Images(config) = &experiment.data else { panic!("images") };
-    let mut task = config.load(0, &data::shared_root()).unwrap();
+    let mut task = config.load(0, root).unwrap();
     task.train = task.train.select(&(0..IMAGES).collect::<Vec<_>>());
     let setting =
         Setting { seed: 1, device: device.clone(), checkpoint: None, resume: false, machines: None };
@@ -75,10 +76,7 @@ fn run(covariance: &str, device: &Device) -> (Vec<f64>, Vec<f32>) {
 #[test]
 fn an_epoch_agrees_with_the_cpu() {
     let name = "an_epoch_agrees_with_the_cpu";
-    if !data::shared_root().join("data/cifar10/cifar10_train6k_test2k.npz").is_file() {
-        println!("SKIPPED {name}: no stored CIFAR-10 images");
-        return;
-    }
+    let Some(root) = stored::data(name, "cifar10/cifar10_train6k_test2k.npz") else { return };
     let found: Vec<(DeviceChoice, Device)> = [DeviceChoice::Cuda(0), DeviceChoice::Wgpu]
         .into_iter()
         .filter_map(|choice| Some((choice, choice.open().ok()?)))
@@ -92,10 +90,10 @@ fn an_epoch_agrees_with_the_cpu() {
         println!("{name}: this build finds no device beside the CPU (tests/devices)");
     }
     for covariance in ["spectral", "cholesky"] {
-        let (losses, scores) = run(covariance, &Device::flex());
+        let (losses, scores) = run(covariance, &Device::flex(), &root);
         assert!(losses.iter().all(|loss| loss.is_finite()), "{losses:?}");
         for (choice, device) in &found {
-            let (other, others) = run(covariance, device);
+            let (other, others) = run(covariance, device, &root);
             let relative = |a: f64, b: f64| (a - b).abs() / a.abs().max(1.0);
             let losses = losses.iter().zip(&other).map(|(&a, &b)| relative(a, b)).fold(0.0, f64::max);
             let scores = scores.iter().zip(&others).map(|(&a, &b)| relative(a.into(), b.into()));

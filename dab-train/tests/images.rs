@@ -1,5 +1,8 @@
 //! Image networks on real images and real checkpoints: accuracy, features, refusals, and learning end to end.
 
+#[path = "stored/mod.rs"]
+mod stored;
+
 use std::{
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
@@ -14,7 +17,7 @@ use dab_train::{
     },
     config::Experiment,
     data::{
-        self, DataConfig, Table,
+        DataConfig, Table,
         files::Npz,
         images::{Augment, ImageSet, ImageTask, Labelled, Normalise, Pixels},
     },
@@ -32,15 +35,12 @@ const HALF: f32 = 1.0 / 2048.0;
 const ROUNDING: f32 = 1e-6;
 
 /// The stored CIFAR-10 files, or a line that says what is skipped.
-fn stored(test: &str) -> Option<PathBuf> {
-    let folder = data::shared_root().join("data/cifar10");
-    let there = folder.join("cifar10_train6k_test2k.npz").is_file();
-    if !there {
-        println!("SKIPPED {test}: no stored CIFAR-10 images");
-    } else if !cfg!(feature = "pytorch") {
-        println!("SKIPPED {test}: this build lacks the feature pytorch");
+fn cifar10(test: &str) -> Option<PathBuf> {
+    if !cfg!(feature = "pytorch") {
+        println!("\nSKIPPED {test}: this build lacks the feature pytorch");
+        return None;
     }
-    (there && cfg!(feature = "pytorch")).then_some(folder)
+    Some(stored::data(test, "cifar10/cifar10_train6k_test2k.npz")?.join("cifar10"))
 }
 
 fn cifar(depth: usize, path: &Path) -> (ResNet, Classifier) {
@@ -72,7 +72,7 @@ fn accuracy(features: &Table, classifier: &Classifier, labels: &[u32]) -> f64 {
 
 #[test]
 fn checkpoints_reproduce_their_published_accuracy() {
-    let Some(folder) = stored("checkpoints_reproduce_their_published_accuracy") else { return };
+    let Some(folder) = cifar10("checkpoints_reproduce_their_published_accuracy") else { return };
     let count = 2000;
     let (set, labels) = test_images(&folder, count);
     for (depth, file, published) in
@@ -100,7 +100,7 @@ fn checkpoints_reproduce_their_published_accuracy() {
 
 #[test]
 fn a_wrong_or_partial_checkpoint_is_told_apart() {
-    let Some(folder) = stored("a_wrong_or_partial_checkpoint_is_told_apart") else { return };
+    let Some(folder) = cifar10("a_wrong_or_partial_checkpoint_is_told_apart") else { return };
     let weights = Weights::read(&folder.join("resnet20-12fca82f.th")).unwrap();
     let refusal = |weights: &Weights, architecture| {
         let mut network = ResNet::new(architecture, Source::Zero, &Device::flex());
@@ -122,7 +122,7 @@ fn a_wrong_or_partial_checkpoint_is_told_apart() {
 
 #[test]
 fn a_damaged_file_and_a_wrong_digest_are_refused() {
-    let Some(folder) = stored("a_damaged_file_and_a_wrong_digest_are_refused") else { return };
+    let Some(folder) = cifar10("a_damaged_file_and_a_wrong_digest_are_refused") else { return };
     let own = std::env::temp_dir().join(format!("dab-weights-{}", std::process::id()));
     std::fs::create_dir_all(&own).unwrap();
     let mut bytes = std::fs::read(folder.join("resnet20-12fca82f.th")).unwrap();
@@ -142,7 +142,7 @@ fn a_damaged_file_and_a_wrong_digest_are_refused() {
 
 #[test]
 fn safetensors_give_the_same_network() {
-    let Some(folder) = stored("safetensors_give_the_same_network") else { return };
+    let Some(folder) = cifar10("safetensors_give_the_same_network") else { return };
     let (network, _) = cifar(20, &folder.join("resnet20-12fca82f.th"));
     let path = std::env::temp_dir().join(format!("dab-{}.safetensors", std::process::id()));
     std::fs::write(&path, to_safetensors(&network).unwrap()).unwrap();
@@ -157,12 +157,12 @@ fn safetensors_give_the_same_network() {
 
 #[test]
 fn fine_tuning_learns_and_tells_svhn_apart() {
-    let Some(folder) = stored("fine_tuning_learns_and_tells_svhn_apart") else { return };
+    let Some(folder) = cifar10("fine_tuning_learns_and_tells_svhn_apart") else { return };
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/cifar10-resnet20-finetune.toml");
     let mut experiment = Experiment::read(&file).unwrap();
     (experiment.training.epochs, experiment.training.batch) = (2, 25);
     let DataConfig::Images(config) = &experiment.data else { panic!("images") };
-    let mut task = config.load(0, &data::shared_root()).unwrap();
+    let mut task = config.load(0, folder.parent().unwrap()).unwrap();
     let first = |count: usize| (0..count).collect::<Vec<_>>();
     task.train = task.train.select(&first(1000));
     (task.held_out, task.test) = (task.held_out.select(&first(100)), task.test.select(&first(400)));

@@ -1,7 +1,7 @@
 //! The baselines together, on generated and on stored data.
 
 use super::*;
-use crate::data::{DataConfig, Split, load, shared_root};
+use crate::data::{DataConfig, Split, load};
 use crate::random::Random;
 
 /// Three Gaussian classes in four dimensions, and an OOD set far from all.
@@ -75,12 +75,9 @@ fn raw_inputs_of_any_size_score_finite() {
 #[test]
 fn energy_is_nearly_trivial_for_distances() {
     let config: DataConfig = toml::from_str("kind = \"uci\"\nscaling = [\"own\", \"raw\"]").unwrap();
-    let shared = shared_root();
-    if !shared.join("data/uci").is_dir() {
-        eprintln!("skipped: no stored data");
-        return;
-    }
-    let baselines = on_features(&load(&config, 0, &shared).unwrap()).unwrap();
+    let found = crate::stored::data("energy_is_nearly_trivial_for_distances", "uci/energy_efficiency.csv.gz");
+    let Some(root) = found else { return };
+    let baselines = on_features(&load(&config, 0, &root).unwrap()).unwrap();
     let report = baselines.scored[0].report(None).unwrap();
     assert!(report.ood.iter().all(|(_, d)| d.auroc > 0.999), "{report:?}");
 }

@@ -21,12 +21,8 @@ const STORED_AS_F32: f64 = 1e-5;
 struct Golden(zip::ZipArchive<std::fs::File>);
 
 impl Golden {
-    fn open(name: &str) -> Option<Self> {
-        let path = crate::data::shared_root().join("golden").join(name);
-        if !path.exists() {
-            eprintln!("skipped: {} is not there", path.display());
-            return None;
-        }
+    fn open(test: &str, name: &str) -> Option<Self> {
+        let path = crate::stored::shared(test, &format!("golden/{name}"))?;
         Some(Self(zip::ZipArchive::new(std::fs::File::open(path).unwrap()).unwrap()))
     }
 
@@ -82,8 +78,7 @@ fn golden_codes(golden: &mut Golden, dim: usize, codes: usize, full: bool) -> Co
     codes
 }
 
-fn golden_forward_and_gradients(name: &str, dim: usize, codes: usize, kind: Covariance) {
-    let Some(mut golden) = Golden::open(name) else { return };
+fn golden_forward_and_gradients(mut golden: Golden, dim: usize, codes: usize, kind: Covariance) {
     let full = kind != Covariance::Diagonal;
     let outputs = kind.outputs(dim);
     let head = wide(golden.numbers("head"), [64, outputs]).autodiff().require_grad();
@@ -117,18 +112,26 @@ fn golden_forward_and_gradients(name: &str, dim: usize, codes: usize, kind: Cova
 
 #[test]
 fn full_covariance_matches_the_golden_vectors() {
-    golden_forward_and_gradients("a_full_d8_k10_in640.npz", 8, 10, Covariance::Spectral);
-    golden_forward_and_gradients("c_full_d4_k2_in50.npz", 4, 2, Covariance::Spectral);
+    let open = |name| Golden::open("full_covariance_matches_the_golden_vectors", name);
+    let Some(a) = open("a_full_d8_k10_in640.npz") else { return };
+    let Some(c) = open("c_full_d4_k2_in50.npz") else { return };
+    golden_forward_and_gradients(a, 8, 10, Covariance::Spectral);
+    golden_forward_and_gradients(c, 4, 2, Covariance::Spectral);
 }
 
 #[test]
 fn diagonal_covariance_matches_the_golden_vectors() {
-    golden_forward_and_gradients("b_diag_d80_k1000.npz", 80, 1000, Covariance::Diagonal);
+    let found = Golden::open("diagonal_covariance_matches_the_golden_vectors", "b_diag_d80_k1000.npz");
+    let Some(golden) = found else { return };
+    golden_forward_and_gradients(golden, 80, 1000, Covariance::Diagonal);
 }
 
 #[test]
 fn codebook_updates_match_the_golden_vectors() {
-    let Some(mut golden) = Golden::open("c_full_d4_k2_in50.npz") else { return };
+    let Some(mut golden) = Golden::open("codebook_updates_match_the_golden_vectors", "c_full_d4_k2_in50.npz")
+    else {
+        return;
+    };
     let head = wide(golden.numbers("head"), [64, 14]).slice([0..48, 0..14]);
     let encoding = Encoding::new(head, 4, Covariance::Spectral);
     let assignment = wide(golden.numbers("pi_x"), [64, 2]).slice([0..48, 0..2]);
@@ -273,7 +276,11 @@ fn eigen_decompositions_reconstruct_their_matrices() {
 
 #[test]
 fn stored_codes_agree_with_golden_precisions() {
-    let Some(mut golden) = Golden::open("a_full_d8_k10_in640.npz") else { return };
+    let Some(mut golden) =
+        Golden::open("stored_codes_agree_with_golden_precisions", "a_full_d8_k10_in640.npz")
+    else {
+        return;
+    };
     let mut book = Codebook::new(
         golden.numbers("centroid_means").iter().map(|&v| v as f32).collect(),
         8,
@@ -310,7 +317,10 @@ fn shrinkage_pools_and_rounds() {
 
 #[test]
 fn expanded_distances_are_the_same_distances() {
-    let Some(mut golden) = Golden::open("b_diag_d80_k1000.npz") else { return };
+    let Some(mut golden) = Golden::open("expanded_distances_are_the_same_distances", "b_diag_d80_k1000.npz")
+    else {
+        return;
+    };
     let head = wide(golden.numbers("head"), [64, 160]).slice([0..48, 0..160]);
     let mut codes = golden_codes(&mut golden, 80, 1000, false);
     codes.expand = true;

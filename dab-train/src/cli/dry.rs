@@ -1,6 +1,6 @@
 //! `dab train --dry-run`: what an experiment would do, without data or a device for it.
 
-use std::fmt::Write;
+use std::{fmt::Write, path::Path};
 
 use anyhow::{Context, Result};
 use burn::tensor::Device;
@@ -9,10 +9,7 @@ use crate::{
     backbone::resnet::CHANNELS,
     config::Experiment,
     cost::Cost,
-    data::{
-        self, DataConfig, Targets,
-        images::{self, sets::Known},
-    },
+    data::{self, DataConfig, Targets, images, sets::Known},
     network::Output,
     optimiser::Rule,
     rdfc::Rdfc,
@@ -103,9 +100,9 @@ pub fn plan(experiment: &Experiment) -> Result<String> {
 }
 
 fn size(experiment: &Experiment) -> Result<Size> {
-    let shared = data::shared_root();
+    let root = data::data_root();
     if let DataConfig::Images(config) = &experiment.data {
-        return match config.load(experiment.seed, &shared) {
+        return match config.load(experiment.seed, &root) {
             Ok(task) => Ok(Size {
                 examples: task.train.set.len(),
                 inputs: task.train.set.cols(),
@@ -115,7 +112,7 @@ fn size(experiment: &Experiment) -> Result<Size> {
             Err(error) => published(config).with_context(|| format!("{error:#}")),
         };
     }
-    let task = data::load(&experiment.data, experiment.seed, &shared)?;
+    let task = data::load(&experiment.data, experiment.seed, &root)?;
     let output = match &task.train.targets {
         Targets::Regression(values) => Output::Regression(values.cols, experiment.objective.variance),
         Targets::Classes { count, .. } => Output::Classes(*count),
@@ -125,15 +122,17 @@ fn size(experiment: &Experiment) -> Result<Size> {
 
 /// The published size of the set that an experiment learns from.
 fn published(config: &images::Config) -> Result<Size> {
-    let known = Known::of_source(&config.train).context("its size is not known")?;
+    let folder = config.train.rsplit_once(':').map_or(config.train.as_str(), |(folder, _)| folder);
+    let published = Known::of_path(Path::new(folder)).and_then(|known| known.images);
+    let published = published.context("its size is not known")?;
     let aside = match config.held_out_from {
-        data::cifar10::HeldOutFrom::Train => (known.images as f64 * config.held_out).round() as usize,
+        data::cifar10::HeldOutFrom::Train => (published.count as f64 * config.held_out).round() as usize,
         data::cifar10::HeldOutFrom::Test => 0,
     };
     Ok(Size {
-        examples: known.images - aside,
-        inputs: CHANNELS * known.side * known.side,
-        output: Output::Classes(known.classes),
+        examples: published.count - aside,
+        inputs: CHANNELS * published.side * published.side,
+        output: Output::Classes(published.classes),
         published: true,
     })
 }

@@ -32,7 +32,7 @@ pub fn train(
 ) -> Result<(Task, Run)> {
     let (seed, device) = (setting.seed, &setting.device);
     let (mut images, backbone) = load(experiment, config, seed)?;
-    let weights = finetune::pretrained(backbone, &data::shared_root())?;
+    let weights = finetune::pretrained(backbone, &data::data_root())?;
     let (network, mut run) = match (backbone.frozen, &weights) {
         (true, Some(weights)) => (finetune::frozen(backbone, weights, device)?, None),
         _ => {
@@ -67,8 +67,7 @@ pub fn restore(experiment: &Experiment, config: &Config, setting: &Setting) -> R
     let (mut images, backbone) = load(experiment, config, setting.seed)?;
     let device = &setting.device;
     // A network that learnt is in the checkpoint.
-    let weights =
-        backbone.frozen.then(|| finetune::pretrained(backbone, &data::shared_root())).transpose()?;
+    let weights = backbone.frozen.then(|| finetune::pretrained(backbone, &data::data_root())).transpose()?;
     let frozen = weights.flatten().map(|weights| finetune::frozen(backbone, &weights, device)).transpose()?;
     let mut run = None;
     if finetune::streams(experiment) {
@@ -94,7 +93,7 @@ fn load<'a>(
     seed: u64,
 ) -> Result<(ImageTask, &'a ImageBackbone)> {
     let backbone = experiment.backbone.images.as_ref().context("images need [backbone.images]")?;
-    let images = config.load(seed, &data::shared_root())?;
+    let images = config.load(seed, &data::data_root())?;
     let side = images.train.set.images.side();
     ensure!(backbone.network.takes(side), "{:?} takes no images of {side} × {side}", backbone.network);
     Ok((images, backbone))

@@ -279,7 +279,7 @@ impl Options {
             let (task, run) = images::train(experiment, config, setting, &cache, &mut progress)?;
             return Ok((task, Description::default(), run));
         }
-        let load = || data::load_described(&experiment.data, seed, &data::shared_root());
+        let load = || data::load_described(&experiment.data, seed, &data::data_root());
         let (task, description) = read.map_or_else(load, Ok)?;
         for warning in description.warnings.iter().chain(&task.warnings()) {
             eprintln!("dab: {warning}");

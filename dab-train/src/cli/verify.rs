@@ -82,7 +82,7 @@ fn score_twice(artifact: &Artifact, folder: &Path, device: DeviceChoice) -> Resu
     let (task, run) = if let DataConfig::Images(config) = &experiment.data {
         images::restore(&experiment, config, &setting)?
     } else {
-        let task = data::load(&experiment.data, experiment.seed, &data::shared_root())?;
+        let task = data::load(&experiment.data, experiment.seed, &data::data_root())?;
         let run = trainer::restore(&experiment, &task.train, &setting)?;
         (task, run)
     };

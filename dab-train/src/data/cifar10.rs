@@ -78,8 +78,8 @@ impl Default for Config {
 }
 
 impl Config {
-    fn open(&self, shared: &Path) -> Result<Npz> {
-        Npz::open(&stored(shared, &format!("cifar10/cifar10_{}_feats_f16.npz", self.backbone.name()))?)
+    fn open(&self, root: &Path) -> Result<Npz> {
+        Npz::open(&stored(root, format!("cifar10/cifar10_{}_feats_f16.npz", self.backbone.name()))?)
     }
 
     /// Rows of test and held-out, cut by seed when held-out comes from test.
@@ -88,8 +88,8 @@ impl Config {
         Ok(split::by_class(labels, self.held_out, &mut Random::new(seed, "cifar10/held-out")))
     }
 
-    pub(super) fn load(&self, seed: u64, shared: &Path) -> Result<(Task, Description)> {
-        let mut npz = self.open(shared)?;
+    pub(super) fn load(&self, seed: u64, root: &Path) -> Result<(Task, Description)> {
+        let mut npz = self.open(root)?;
         let labels = [npz.labels("y_train")?, npz.labels("y_test")?];
         let (mut labels, _) = number_classes(&labels)?;
         let count = CLASSES.len();
@@ -119,8 +119,8 @@ impl Config {
     ///
     /// # Errors
     /// Missing or malformed data.
-    pub fn backbone_logits(&self, seed: u64, shared: &Path) -> Result<(Table, Vec<(String, Table)>)> {
-        let mut npz = self.open(shared)?;
+    pub fn backbone_logits(&self, seed: u64, root: &Path) -> Result<(Table, Vec<(String, Table)>)> {
+        let mut npz = self.open(root)?;
         let mut test = npz.table("logits_test")?;
         if self.held_out_from == HeldOutFrom::Test {
             let (labels, _) = number_classes(&[npz.labels("y_test")?])?;
@@ -151,20 +151,21 @@ mod tests {
 
     #[test]
     fn the_stored_features_have_their_shape() {
-        let shared = crate::data::shared_root();
-        if stored(&shared, "cifar10/cifar10_resnet8_feats_f16.npz").is_err() {
-            eprintln!("skipped: no stored data");
+        let Some(root) = crate::stored::data(
+            "the_stored_features_have_their_shape",
+            "cifar10/cifar10_resnet8_feats_f16.npz",
+        ) else {
             return;
-        }
+        };
         let mut config = Config { backbone: Backbone::Resnet8, ..Config::default() };
-        let (task, _) = config.load(0, &shared).unwrap();
+        let (task, _) = config.load(0, &root).unwrap();
         task.check().unwrap();
         let rows = (task.train.inputs.rows, task.held_out.inputs.rows, task.test.inputs.rows);
         assert_eq!(rows, (45_000, 5_000, 10_000));
         assert_eq!(task.ood.iter().map(|(_, t)| t.rows).collect::<Vec<_>>(), [10_000, 8_250, 7_815]);
         config.held_out_from = HeldOutFrom::Test;
-        let (task, _) = config.load(0, &shared).unwrap();
-        let (logits, ood) = config.backbone_logits(0, &shared).unwrap();
+        let (task, _) = config.load(0, &root).unwrap();
+        let (logits, ood) = config.backbone_logits(0, &root).unwrap();
         assert_eq!((task.train.inputs.rows, task.test.inputs.rows, logits.rows), (50_000, 9_000, 9_000));
         assert_eq!((logits.cols, ood[1].1.rows), (10, 8_250));
     }

@@ -35,8 +35,8 @@ impl Default for Config {
 }
 
 impl Config {
-    pub(super) fn load(&self, shared: &Path) -> Result<(Task, Description)> {
-        let mut npz = Npz::open(&stored(shared, "clinc150/clinc150_minilm_f16.npz")?)?;
+    pub(super) fn load(&self, root: &Path) -> Result<(Task, Description)> {
+        let mut npz = Npz::open(&stored(root, "clinc150/clinc150_minilm_f16.npz")?)?;
         let parts = ["train", "val", "test"];
         let labels = parts.iter().map(|p| npz.labels(&format!("y_{p}"))).collect::<Result<Vec<_>>>()?;
         let (labels, numbers) = number_classes(&labels)?;
@@ -47,7 +47,7 @@ impl Config {
         }
         let mut ood = vec![("oos".to_string(), npz.table("x_oos_test")?)];
         if self.far {
-            let mut text = Npz::open(&stored(shared, "text_ood/text_ood_minilm_f16.npz")?)?;
+            let mut text = Npz::open(&stored(root, "text_ood/text_ood_minilm_f16.npz")?)?;
             for name in FAR {
                 ood.push((name.into(), text.table(&format!("x_{name}"))?));
             }
@@ -69,12 +69,12 @@ mod tests {
 
     #[test]
     fn the_stored_set_has_its_published_shape() {
-        let shared = crate::data::shared_root();
-        if stored(&shared, "clinc150/clinc150_minilm_f16.npz").is_err() {
-            eprintln!("skipped: no stored data");
+        let Some(root) =
+            crate::stored::data("the_stored_set_has_its_published_shape", "clinc150/clinc150_minilm_f16.npz")
+        else {
             return;
-        }
-        let (task, description) = Config::default().load(&shared).unwrap();
+        };
+        let (task, description) = Config::default().load(&root).unwrap();
         task.check().unwrap();
         assert_eq!((task.train.inputs.rows, task.train.inputs.cols), (15_000, 384));
         assert_eq!((task.held_out.inputs.rows, task.test.inputs.rows), (3_000, 4_500));

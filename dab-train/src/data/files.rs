@@ -265,6 +265,14 @@ impl Npz {
         Ok((header, bytes))
     }
 
+    /// The values of the array `key` as they are stored.
+    ///
+    /// # Errors
+    /// When there is no such array.
+    pub fn values(&mut self, key: &str) -> Result<Vec<u8>> {
+        Ok(self.read(key)?.1)
+    }
+
     /// The array `key` as a table; one dimension becomes one column.
     ///
     /// # Errors

@@ -15,6 +15,7 @@ pub mod clusters;
 pub mod features;
 pub mod files;
 pub mod images;
+pub mod sets;
 mod split;
 pub mod table;
 pub mod uci;
@@ -26,8 +27,10 @@ use serde::{Deserialize, Serialize};
 
 pub use table::{ColumnStats, Scale, Table};
 
-/// Environment variable that names the folder with `data/` in it.
-pub const SHARED_VARIABLE: &str = "DAB_SHARED";
+/// Environment variable that names the data folder.
+pub const DATA_VARIABLE: &str = "DAB_DATA";
+/// The data folder where the variable is not set, in the current folder.
+const DATA_FOLDER: &str = "data";
 /// How many items a warning lists before it says "and so on".
 const LISTED: usize = 8;
 
@@ -138,24 +141,24 @@ pub enum DataConfig {
     Images(images::Config),
 }
 
-/// Loads, cuts and checks the data. The same `seed` gives the same cut.
+/// Loads, cuts and checks the data; stored files are in the data folder `root`. The same `seed` gives the same cut.
 ///
 /// # Errors
 /// Missing files (what, and where it was looked for), bad shapes, NaN, labels out of range.
-pub fn load(config: &DataConfig, seed: u64, shared: &Path) -> Result<Task> {
-    Ok(load_described(config, seed, shared)?.0)
+pub fn load(config: &DataConfig, seed: u64, root: &Path) -> Result<Task> {
+    Ok(load_described(config, seed, root)?.0)
 }
 
 /// [`load`], together with scales and names.
 ///
 /// # Errors
 /// As [`load`].
-pub fn load_described(config: &DataConfig, seed: u64, shared: &Path) -> Result<(Task, Description)> {
+pub fn load_described(config: &DataConfig, seed: u64, root: &Path) -> Result<(Task, Description)> {
     let (task, description) = match config {
         DataConfig::RegressionClusters(config) => config.load(seed)?,
-        DataConfig::Uci(config) => config.load(seed, shared)?,
-        DataConfig::Clinc150(config) => config.load(shared)?,
-        DataConfig::Cifar10(config) => config.load(seed, shared)?,
+        DataConfig::Uci(config) => config.load(seed, root)?,
+        DataConfig::Clinc150(config) => config.load(root)?,
+        DataConfig::Cifar10(config) => config.load(seed, root)?,
         DataConfig::Features(config) => config.load(seed)?,
         DataConfig::Images(_) => bail!("images need an image network: [backbone.images]"),
     };
@@ -163,43 +166,31 @@ pub fn load_described(config: &DataConfig, seed: u64, shared: &Path) -> Result<(
     Ok((task, description))
 }
 
-/// The folder that holds `data/`: `DAB_SHARED`, else the nearest `../shared` seen from the current
-/// folder or one of its parents, else plain `../shared` (which the error then names).
+/// The data folder: the one that `DAB_DATA` names, else `data` in the current folder.
 #[must_use]
-pub fn shared_root() -> PathBuf {
-    if let Some(root) = std::env::var_os(SHARED_VARIABLE) {
-        return root.into();
-    }
-    let here = std::env::current_dir().unwrap_or_default();
-    here.ancestors()
-        .skip(1)
-        .map(|parent| parent.join("shared"))
-        .find(|candidate| candidate.join("data").is_dir())
-        .unwrap_or_else(|| PathBuf::from("../shared"))
+pub fn data_root() -> PathBuf {
+    let named = std::env::var_os(DATA_VARIABLE).filter(|name| !name.is_empty());
+    named.map_or_else(|| DATA_FOLDER.into(), PathBuf::from)
 }
 
-/// The path of a stored data file.
+/// The path of a file or folder in the data folder `root`; an absolute one stays as it is.
 ///
 /// # Errors
-/// When it is not there: what is missing, where it was looked for, and how to say otherwise.
-fn stored(shared: &Path, relative: &str) -> Result<PathBuf> {
-    stored_path(shared, Path::new(relative))
-}
-
-/// The path of a file or folder below `shared/data`; an absolute one stays as it is.
-///
-/// # Errors
-/// As [`stored`].
-pub(crate) fn stored_path(shared: &Path, relative: &Path) -> Result<PathBuf> {
-    let path = shared.join("data").join(relative);
-    if !path.exists() {
-        bail!(
-            "missing data file {}: looked for {}; set {SHARED_VARIABLE} to the folder that holds data/",
-            relative.display(),
-            path.display()
-        );
+/// When it is not there: what is missing, where it was looked for, and how to get it.
+pub(crate) fn stored(root: &Path, relative: impl AsRef<Path>) -> Result<PathBuf> {
+    let relative = relative.as_ref();
+    let path = root.join(relative);
+    if path.exists() {
+        return Ok(path);
     }
-    Ok(path)
+    let full = std::path::absolute(&path).unwrap_or(path);
+    let how = sets::Known::of_path(relative)
+        .map_or_else(String::new, |known| format!("; `dab data {}` tells how to get it", known.name));
+    bail!(
+        "missing data file {}: looked for {} ({DATA_VARIABLE} may name another folder than {DATA_FOLDER}/){how}",
+        relative.display(),
+        full.display()
+    );
 }
 
 impl Task {
@@ -362,9 +353,11 @@ mod tests {
         let config: DataConfig = toml::from_str("kind = \"clinc150\"").unwrap();
         let message = load(&config, 0, Path::new("/nowhere")).unwrap_err().to_string();
         assert!(
-            message.contains("clinc150_minilm_f16.npz") && message.contains("/nowhere/data"),
+            message.contains("clinc150/clinc150_minilm_f16.npz: looked for /nowhere/clinc150/"),
             "{message}"
         );
-        assert!(message.contains(SHARED_VARIABLE), "{message}");
+        assert!(message.contains(DATA_VARIABLE) && message.contains("`dab data clinc150`"), "{message}");
+        let own = stored(Path::new("/nowhere"), "own.npz").unwrap_err().to_string();
+        assert!(own.contains("/nowhere/own.npz") && !own.contains("dab data"), "{own}");
     }
 }

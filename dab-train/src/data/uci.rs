@@ -113,9 +113,9 @@ struct Cut {
     names: Vec<String>,
 }
 
-fn read(set: Set, seed: u64, shared: &Path) -> Result<Cut> {
+fn read(set: Set, seed: u64, root: &Path) -> Result<Cut> {
     let (name, file) = set.names();
-    let path = stored(shared, &format!("uci/{file}.csv.gz"))?;
+    let path = stored(root, format!("uci/{file}.csv.gz"))?;
     let (table, names) = files::table(&Source { path, part: None }, None)?;
     let (train, test) =
         split::fraction(table.rows, TEST_SHARE, &mut Random::new(seed, &format!("uci/{name}")));
@@ -123,9 +123,9 @@ fn read(set: Set, seed: u64, shared: &Path) -> Result<Cut> {
 }
 
 impl Config {
-    pub(super) fn load(&self, seed: u64, shared: &Path) -> Result<(Task, Description)> {
+    pub(super) fn load(&self, seed: u64, root: &Path) -> Result<(Task, Description)> {
         ensure!((0.0..1.0).contains(&self.held_out), "held_out = {}: a share below 1", self.held_out);
-        let cut = read(self.set, seed, shared)?;
+        let cut = read(self.set, seed, root)?;
         let target = cut.train.cols.checked_sub(1).context("the set has no columns")?;
         let features: Vec<usize> = (0..target).collect();
         let (kept, aside) =
@@ -139,7 +139,7 @@ impl Config {
         };
         let mut ood = Vec::new();
         for &set in &self.ood {
-            let other = read(set, seed, shared)?;
+            let other = read(set, seed, root)?;
             let name = set.names().0;
             ensure!(other.train.cols > target, "{name} has fewer columns than the {target} that are needed");
             let own = Scale::fit(&other.train.columns(&features));
@@ -177,12 +177,10 @@ mod tests {
 
     #[test]
     fn the_protocol_of_energy() {
-        let shared = crate::data::shared_root();
-        if stored(&shared, "uci/energy_efficiency.csv.gz").is_err() {
-            eprintln!("skipped: no stored data");
+        let Some(root) = crate::stored::data("the_protocol_of_energy", "uci/energy_efficiency.csv.gz") else {
             return;
-        }
-        let (task, description) = Config::default().load(1, &shared).unwrap();
+        };
+        let (task, description) = Config::default().load(1, &root).unwrap();
         task.check().unwrap();
         assert_eq!(
             (task.train.inputs.rows, task.held_out.inputs.rows, task.test.inputs.rows),
@@ -196,7 +194,7 @@ mod tests {
         let Targets::Regression(y) = &task.train.targets else { panic!("regression") };
         let stats = y.column_stats()[0];
         assert!(stats.mean.abs() < 1e-5 && (stats.std - 1.0).abs() < 1e-5);
-        let again = Config::default().load(1, &shared).unwrap().0;
+        let again = Config::default().load(1, &root).unwrap().0;
         assert_eq!(again, task);
     }
 }

@@ -26,7 +26,7 @@ fn every_gpu_experiment_is_planned_without_its_data() {
             .args(changes)
             .arg("--dry-run")
             .current_dir(&folder)
-            .env("DAB_SHARED", folder.join("nowhere"))
+            .env("DAB_DATA", folder.join("nowhere"))
             .output()
             .unwrap();
         let plan = text(output);

@@ -1,10 +1,9 @@
 //! Models packed from the float64 reference sets score as the reference does.
-//!
-//! The sets lie in `$DAB_SHARED/golden`, or in `../shared/golden` beside the workspace.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::npy::npy;
+use crate::stored::shared;
 use crate::weights::Weights;
 use crate::{column, dab, folder, table, text};
 
@@ -14,17 +13,6 @@ const TYPICAL: f64 = 1e-4;
 const EXTREME: f64 = 1e-3;
 /// Rows before the hard ones.
 const TYPICAL_ROWS: usize = 48;
-
-/// A reference set, or a line that says why the test did nothing.
-fn set(test: &str, file: &str) -> Option<PathBuf> {
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared");
-    let path = std::env::var_os("DAB_SHARED").map_or_else(beside, PathBuf::from).join("golden").join(file);
-    if !path.exists() {
-        println!("SKIPPED {test}: no reference set golden/{file} in $DAB_SHARED or ../shared");
-        return None;
-    }
-    Some(path)
-}
 
 /// Shape and values of an array.
 fn array(path: &Path, name: &str) -> (Vec<usize>, Vec<f64>) {
@@ -99,7 +87,7 @@ fn compare(test: &str, path: &Path, weights: &Weights, inputs: &str) {
 
 #[test]
 fn full_640_to_8() {
-    let Some(path) = set("full_640_to_8", "a_full_d8_k10_in640.npz") else { return };
+    let Some(path) = shared("full_640_to_8", "golden/a_full_d8_k10_in640.npz") else { return };
     let codes = codes(&path, "centroid_cov", "spectral");
     compare("golden-a", &path, &codes.clone().with("head.weight", transposed(array(&path, "W"))), "x");
     compare("golden-a-head", &path, &codes.identity_head(44), "head");
@@ -107,7 +95,7 @@ fn full_640_to_8() {
 
 #[test]
 fn full_50_to_4_with_a_layer() {
-    let Some(path) = set("full_50_to_4_with_a_layer", "c_full_d4_k2_in50.npz") else { return };
+    let Some(path) = shared("full_50_to_4_with_a_layer", "golden/c_full_d4_k2_in50.npz") else { return };
     let codes = codes(&path, "centroid_cov", "spectral");
     let network = codes
         .clone()
@@ -121,6 +109,6 @@ fn full_50_to_4_with_a_layer() {
 
 #[test]
 fn diagonal_80_of_1000_codes() {
-    let Some(path) = set("diagonal_80_of_1000_codes", "b_diag_d80_k1000.npz") else { return };
+    let Some(path) = shared("diagonal_80_of_1000_codes", "golden/b_diag_d80_k1000.npz") else { return };
     compare("golden-b", &path, &codes(&path, "centroid_var", "diagonal").identity_head(160), "head");
 }

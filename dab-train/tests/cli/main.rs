@@ -1,6 +1,7 @@
 //! The `dab` command from outside: what it writes, what it refuses, and in which words.
 
 mod bench;
+mod data;
 mod devices;
 mod dry;
 mod export;
@@ -14,6 +15,8 @@ mod motor;
 mod npy;
 mod pack;
 mod score;
+#[path = "../stored/mod.rs"]
+mod stored;
 mod verify;
 mod weights;
 
@@ -95,8 +98,19 @@ fn column(text: &str, name: &str) -> Vec<f64> {
 #[test]
 fn help_teaches_and_version_answers() {
     let folder = folder("help");
-    let commands =
-        ["train", "fit", "verify", "pack", "score", "inspect", "self-test", "explain", "export", "bench"];
+    let commands = [
+        "train",
+        "fit",
+        "verify",
+        "data",
+        "pack",
+        "score",
+        "inspect",
+        "self-test",
+        "explain",
+        "export",
+        "bench",
+    ];
     for command in commands {
         let help = text(dab(&folder, &[command, "--help"]));
         assert!(help.contains("Examples:") && help.contains(&format!("dab {command} ")), "{help}");

@@ -13,7 +13,6 @@ mod folder;
 mod pickle;
 pub mod pixels;
 pub mod rand_augment;
-pub mod sets;
 #[cfg(feature = "pictures")]
 pub mod sheets;
 mod sources;
@@ -33,7 +32,7 @@ use crate::random::Random;
 
 /// Settings of an experiment on images.
 ///
-/// A source is a file or a folder, absolute or below `data/`:
+/// A source is a file or a folder, absolute or in the data folder:
 /// `file.npz:images,labels` (bytes, `n × side × side × 3`), `cifar-10-batches-bin:train`,
 /// `cifar-10-batches-py:test`, `cifar-100-binary:test`, `cifar-100-python:train`, `test_32x32.mat` (SVHN), or a folder
 /// with one folder per class.
@@ -119,13 +118,13 @@ impl Config {
     ///
     /// # Errors
     /// Missing or damaged files, images without labels, sizes that differ.
-    pub fn load(&self, seed: u64, shared: &Path) -> Result<ImageTask> {
+    pub fn load(&self, seed: u64, root: &Path) -> Result<ImageTask> {
         ensure!((0.0..1.0).contains(&self.held_out), "held_out = {}: a share below 1", self.held_out);
         if let Some(rand) = self.augment.rand {
             rand.check()?;
         }
         let labelled = |source: &str| -> Result<(Labelled, Vec<String>)> {
-            let Read { images, labels, names } = sources::read(source, shared, self)?;
+            let Read { images, labels, names } = sources::read(source, root, self)?;
             let labels = labels.with_context(|| format!("{source} gives no labels"))?;
             let (found, given) = (images.len(), labels.len());
             ensure!(found == given, "{source}: {found} images, {given} labels");
@@ -161,7 +160,7 @@ impl Config {
         };
         let mut ood = Vec::new();
         for (name, source) in &self.ood {
-            let images = sources::read(source, shared, self)?.images;
+            let images = sources::read(source, root, self)?.images;
             ood.push((name.clone(), ImageSet::all(source, images)));
         }
         let side = train.set.images.side();

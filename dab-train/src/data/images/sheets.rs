@@ -4,7 +4,7 @@
 //! data_batch_1.png … test_batch.png (1024 × 10 000), train_lables.json test_lables.json → cifar-10-batches-bin
 //! ```
 //!
-//! Converted, it is the published binary version byte for byte, which the digests of [`super::sets`] prove.
+//! Converted, it is the published binary version byte for byte, which the digests of [`crate::data::sets`] prove.
 
 use std::path::Path;
 

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use super::{Config, Images, Pixels, cifar, svhn};
 use crate::data::{
     files::{Npz, number_classes},
-    stored_path,
+    stored,
 };
 
 /// What a source holds.
@@ -19,13 +19,13 @@ pub(super) struct Read {
     pub names: Vec<String>,
 }
 
-/// Reads `source`, below `shared/data` unless it is absolute.
-pub(super) fn read(source: &str, shared: &Path, config: &Config) -> Result<Read> {
+/// Reads `source`, in the data folder `root` unless it is absolute.
+pub(super) fn read(source: &str, root: &Path, config: &Config) -> Result<Read> {
     let (path, part) = match source.rsplit_once(':') {
         Some((path, part)) => (path, Some(part)),
         None => (source, None),
     };
-    let path = stored_path(shared, Path::new(path))?;
+    let path = stored(root, path)?;
     match (path.extension().and_then(|extension| extension.to_str()), part) {
         (Some("npz"), _) => npz(&path, part, config),
         (Some("mat"), None) => in_memory(svhn::read(&path)?, config),

@@ -1,0 +1,266 @@
+//! Data sets that experiments name: where they come from, how they are made, and whether the files here are the right ones.
+//!
+//! ```text
+//! known name → folder of the data folder, its files, and for each file what must hold: a `Check`
+//! ```
+//!
+//! Files that everybody downloads have the digest of their bytes. Files that a script makes do not: zip and gzip depend on
+//! the library that packs them, and features on the order of float sums. So a check looks at what they hold.
+
+mod known;
+
+use std::{
+    fs::File,
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, ensure};
+use flate2::read::MultiGzDecoder;
+use md5::Md5;
+use sha2::{Digest, Sha256};
+
+pub use known::KNOWN;
+
+use super::files::Npz;
+use crate::io::digest;
+
+/// A feature computed anew is within this of ours, of the larger of itself and 1: half precision rounds at 5e-4.
+const CLOSE: f32 = 2e-3;
+
+/// A published set.
+#[derive(Clone, Copy, Debug)]
+pub struct Known {
+    /// What `dab data` calls it.
+    pub name: &'static str,
+    /// What it holds, and for which experiments.
+    pub about: &'static str,
+    /// Sets that must be here before.
+    pub after: &'static [&'static str],
+    /// Commands that bring it here, typed in the top folder of the repository; `DATA` stands for the data folder.
+    pub steps: &'static [&'static str],
+    /// Its terms, and what else there is to know.
+    pub note: &'static str,
+    /// In the data folder.
+    pub folder: &'static str,
+    /// Its files and what must hold for them; none for folders of images.
+    pub files: &'static [(&'static str, Check)],
+    /// What there is to learn from, where experiments name it as a source of images.
+    pub images: Option<Published>,
+}
+
+/// The size of a set of images, as published.
+#[derive(Clone, Copy, Debug)]
+pub struct Published {
+    /// Images to learn from; 0 where there are none.
+    pub count: usize,
+    /// Their height and width.
+    pub side: usize,
+    /// Their classes.
+    pub classes: usize,
+}
+
+/// What must hold for a file.
+#[derive(Clone, Copy, Debug)]
+pub enum Check {
+    /// The MD5 of its bytes, as the publisher states it.
+    Md5(&'static str),
+    /// The SHA-256 of its bytes.
+    Sha256(&'static str),
+    /// The SHA-256 of what gzip unpacks it to.
+    Unpacked(&'static str),
+    /// What its arrays hold (npz).
+    Arrays(&'static [(&'static str, Array)]),
+}
+
+/// What must hold for an array.
+#[derive(Clone, Copy, Debug)]
+pub enum Array {
+    /// The SHA-256 of its values' bytes.
+    Exact(&'static str),
+    /// This many rows, and the last of them begins with these numbers, up to rounding.
+    Features(usize, [f32; 3]),
+}
+
+/// How a set stands on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Every file is there and passes its check.
+    Verified,
+    /// The folder is there; there is nothing to compare.
+    There,
+    /// This file (or the folder) is not there.
+    Missing(PathBuf),
+    /// This file is there but another one: what differs.
+    Differs(PathBuf, String),
+}
+
+impl Known {
+    /// The set of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static Self> {
+        KNOWN.iter().find(|known| known.name == name)
+    }
+
+    /// The set that a path in the data folder belongs to, such as `svhn/test_32x32.mat` or `imagenet/train`. Several
+    /// sets may share a folder: then the file decides.
+    #[must_use]
+    pub fn of_path(path: &Path) -> Option<&'static Self> {
+        let holds = |known: &Known| {
+            let rest = path.strip_prefix(known.folder).ok()?;
+            let whole = rest.as_os_str().is_empty() || known.files.is_empty();
+            (whole || known.files.iter().any(|(file, _)| rest == Path::new(file))).then_some(())
+        };
+        KNOWN.iter().find(|known| holds(known).is_some())
+    }
+
+    /// Looks at the set's files in the data folder `root`. A file that cannot be read differs.
+    #[must_use]
+    pub fn state(&self, root: &Path) -> State {
+        let folder = root.join(self.folder);
+        if !folder.is_dir() {
+            return State::Missing(folder);
+        }
+        if let Some((file, _)) = self.files.iter().find(|(file, _)| !folder.join(file).is_file()) {
+            return State::Missing(folder.join(file));
+        }
+        for (file, check) in self.files {
+            let path = folder.join(file);
+            let difference = check.difference(&path).unwrap_or_else(|error| Some(format!("{error:#}")));
+            if let Some(difference) = difference {
+                return State::Differs(path, difference);
+            }
+        }
+        if self.files.is_empty() { State::There } else { State::Verified }
+    }
+}
+
+impl Check {
+    /// What is wrong with the file, if anything.
+    fn difference(&self, path: &Path) -> Result<Option<String>> {
+        let (name, wanted, found) = match self {
+            Self::Md5(wanted) => ("MD5", wanted, digest::of_file::<Md5>(path)?),
+            Self::Sha256(wanted) => ("SHA-256", wanted, digest::of_file::<Sha256>(path)?),
+            Self::Unpacked(wanted) => ("SHA-256 of the unpacked text", wanted, unpacked(path)?),
+            Self::Arrays(arrays) => {
+                let mut npz = Npz::open(path)?;
+                for (key, array) in *arrays {
+                    if let Some(difference) = array.difference(&mut npz, key)? {
+                        return Ok(Some(format!("{key}: {difference}")));
+                    }
+                }
+                return Ok(None);
+            }
+        };
+        Ok((found != **wanted).then(|| format!("{name} is {found}, expected {wanted}")))
+    }
+}
+
+impl Array {
+    fn difference(&self, npz: &mut Npz, key: &str) -> Result<Option<String>> {
+        match self {
+            Self::Exact(wanted) => {
+                let mut digest = Sha256::new();
+                digest.write_all(&npz.values(key)?)?;
+                let found = digest::hex(digest);
+                Ok((found != *wanted).then(|| format!("SHA-256 of the values is {found}, expected {wanted}")))
+            }
+            Self::Features(rows, wanted) => {
+                let table = npz.table(key)?;
+                if table.rows != *rows {
+                    return Ok(Some(format!("{} rows, expected {rows}", table.rows)));
+                }
+                ensure!(table.cols >= wanted.len(), "{key} has {} columns only", table.cols);
+                let last = &table.values[(rows - 1) * table.cols..][..wanted.len()];
+                let close = |(a, b): (&f32, &f32)| (a - b).abs() <= CLOSE * b.abs().max(1.0);
+                let equal = last.iter().zip(wanted).all(close);
+                Ok((!equal).then(|| format!("the last row begins with {last:?}, expected {wanted:?}")))
+            }
+        }
+    }
+}
+
+/// The SHA-256 of what a gzip file holds.
+fn unpacked(path: &Path) -> Result<String> {
+    let here = || format!("cannot read {}", path.display());
+    let mut digest = Sha256::new();
+    let file = File::open(path).with_context(here)?;
+    std::io::copy(&mut MultiGzDecoder::new(file), &mut digest).with_context(here)?;
+    Ok(digest::hex(digest))
+}
+
+#[cfg(test)]
+mod tests {
+    use npyz::WriterBuilder;
+
+    use super::*;
+
+    fn folder(test: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("dab-sets-{test}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    #[test]
+    fn a_missing_and_a_wrong_file_are_named() {
+        let root = folder("named");
+        let svhn = Known::named("svhn").unwrap();
+        assert_eq!(svhn.state(&root), State::Missing(root.join("svhn")));
+        std::fs::create_dir_all(root.join("svhn")).unwrap();
+        let file = root.join("svhn/test_32x32.mat");
+        assert_eq!(svhn.state(&root), State::Missing(file.clone()));
+        std::fs::write(&file, b"abc").unwrap();
+        let State::Differs(path, what) = svhn.state(&root) else { panic!("another file") };
+        assert!(path == file && what.starts_with("MD5 is 900150983cd24fb0d6963f7d28e17f72, "), "{what}");
+        std::fs::remove_dir_all(&root).unwrap();
+    }
+
+    #[test]
+    fn a_packed_text_is_known_by_what_it_holds() {
+        const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        let root = folder("packed");
+        for level in [0, 9] {
+            let path = root.join(format!("{level}.gz"));
+            let file = File::create(&path).unwrap();
+            let mut packed = flate2::write::GzEncoder::new(file, flate2::Compression::new(level));
+            packed.write_all(b"abc").unwrap();
+            packed.finish().unwrap();
+            assert_eq!(Check::Unpacked(ABC).difference(&path).unwrap(), None);
+            assert!(Check::Sha256(ABC).difference(&path).unwrap().unwrap().starts_with("SHA-256 is "));
+        }
+        std::fs::remove_dir_all(&root).unwrap();
+    }
+
+    #[test]
+    fn features_may_differ_by_their_rounding_alone() {
+        let root = folder("features");
+        let path = root.join("x.npz");
+        let mut writer = npyz::npz::NpzWriter::create(&path).unwrap();
+        let options = writer.array("x", Default::default()).unwrap().default_dtype().shape(&[2, 4]);
+        let mut array = options.begin_nd().unwrap();
+        array.extend([9.0f32, 9.0, 9.0, 9.0, 0.5, 1.0, 2.0, 9.0]).unwrap();
+        array.finish().unwrap();
+        drop(writer);
+        let difference = |rows, wanted| {
+            Array::Features(rows, wanted).difference(&mut Npz::open(&path).unwrap(), "x").unwrap()
+        };
+        assert_eq!(difference(2, [0.501, 0.999, 2.001]), None);
+        assert!(difference(2, [0.51, 1.0, 2.0]).unwrap().contains("0.5, 1.0, 2.0"));
+        assert!(difference(3, [0.5, 1.0, 2.0]).unwrap().contains("2 rows, expected 3"));
+        std::fs::remove_dir_all(&root).unwrap();
+    }
+
+    #[test]
+    fn paths_belong_to_sets() {
+        let name = |path: &str| Known::of_path(Path::new(path)).map(|known| known.name);
+        assert_eq!(name("cifar-100-binary"), Some("cifar100"));
+        assert_eq!(name("cifar-10-batches-py"), Some("cifar10-python"));
+        assert_eq!(name("imagenet/train"), Some("imagenet"));
+        assert_eq!(name("imagenet-o"), Some("imagenet-o"));
+        assert_eq!(name("uci/energy_efficiency.csv.gz"), Some("uci"));
+        assert_eq!(name("cifar10/resnet20-12fca82f.th"), Some("cifar10-resnets"));
+        assert_eq!(name("cifar10/cifar10_resnet8_feats_f16.npz"), Some("cifar10-resnet8"));
+        assert_eq!(name("cifar10/own.npz"), None);
+    }
+}
