@@ -459,4 +459,4 @@ fn csv_table(source: &Source, without: Option<&str>) -> Result<(Table, Vec<Strin
 
 #[cfg(test)]
 #[path = "files_tests.rs"]
-mod tests;
+pub(crate) mod tests;

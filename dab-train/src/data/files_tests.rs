@@ -18,6 +18,19 @@ fn write_npy<T: npyz::AutoSerialize + Copy>(path: &Path, shape: &[u64], order: O
     writer.finish().unwrap();
 }
 
+/// An archive of arrays: name, shape and values of each.
+pub(crate) fn write_npz(path: &Path, arrays: &[(&str, &[u64], &[f32])]) {
+    let mut archive = zip::ZipWriter::new(File::create(path).unwrap());
+    for (name, shape, values) in arrays {
+        archive.start_file(format!("{name}.npy"), zip::write::SimpleFileOptions::default()).unwrap();
+        let options = npyz::WriteOptions::new().default_dtype().shape(shape);
+        let mut array = options.writer(&mut archive).begin_nd().unwrap();
+        array.extend(values.iter().copied()).unwrap();
+        array.finish().unwrap();
+    }
+    archive.finish().unwrap();
+}
+
 #[test]
 fn half_precision_and_fortran_order_read_as_numpy_means_them() {
     let path = scratch("half.npy");
@@ -87,15 +100,7 @@ fn gzip_and_headless_csv() {
 #[test]
 fn npz_asks_for_the_array_when_there_are_several() {
     let path = scratch("two.npz");
-    let mut archive = zip::ZipWriter::new(File::create(&path).unwrap());
-    for name in ["x", "y"] {
-        archive.start_file(format!("{name}.npy"), zip::write::SimpleFileOptions::default()).unwrap();
-        let mut array =
-            npyz::WriteOptions::new().default_dtype().shape(&[2]).writer(&mut archive).begin_nd().unwrap();
-        array.extend([1.0f32, 2.0]).unwrap();
-        array.finish().unwrap();
-    }
-    archive.finish().unwrap();
+    write_npz(&path, &[("x", &[2], &[1.0, 2.0]), ("y", &[2], &[1.0, 2.0])]);
     let text = path.to_str().unwrap();
     let message = table(&Source::parse(text), None).unwrap_err().to_string();
     assert!(message.contains("x, y") || message.contains("y, x"), "{message}");

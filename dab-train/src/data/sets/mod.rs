@@ -191,9 +191,8 @@ fn unpacked(path: &Path) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use npyz::WriterBuilder;
-
     use super::*;
+    use crate::data::files::tests::write_npz;
 
     fn folder(test: &str) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("dab-sets-{test}-{}", std::process::id()));
@@ -236,12 +235,7 @@ mod tests {
     fn features_may_differ_by_their_rounding_alone() {
         let root = folder("features");
         let path = root.join("x.npz");
-        let mut writer = npyz::npz::NpzWriter::create(&path).unwrap();
-        let options = writer.array("x", Default::default()).unwrap().default_dtype().shape(&[2, 4]);
-        let mut array = options.begin_nd().unwrap();
-        array.extend([9.0f32, 9.0, 9.0, 9.0, 0.5, 1.0, 2.0, 9.0]).unwrap();
-        array.finish().unwrap();
-        drop(writer);
+        write_npz(&path, &[("x", &[2, 4], &[9.0, 9.0, 9.0, 9.0, 0.5, 1.0, 2.0, 9.0])]);
         let difference = |rows, wanted| {
             Array::Features(rows, wanted).difference(&mut Npz::open(&path).unwrap(), "x").unwrap()
         };
