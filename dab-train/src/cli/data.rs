@@ -1,9 +1,6 @@
 //! `dab data`: where data sets come from, how they are made, and whether they are here.
 
-use std::{
-    fmt::Write,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
@@ -13,14 +10,17 @@ use crate::data::{
     sets::{KNOWN, Known, State},
 };
 
+/// Columns of a paragraph.
+const WIDTH: usize = 100;
+
 /// Tell where data sets come from, and verify those that are here
 ///
 /// A data file that an experiment names is looked for in the data folder: the one that the environment
 /// variable DAB_DATA names, else data/ in the current folder. The repository holds no data sets.
 ///
-/// Without a name all sets are listed, each with its state. With names, the commands that bring each of
-/// them here are printed, to be typed in the top folder of the repository, and the exit code is 1 unless
-/// all of them are here and undamaged.
+/// Without a name all sets are listed, each with its state. With names, those that are not here come with
+/// the commands to type in the top folder of the repository, and the exit code is 1 unless all of them
+/// are here and undamaged.
 #[derive(Debug, clap::Args)]
 #[command(
     verbatim_doc_comment,
@@ -100,18 +100,29 @@ fn describe(known: &Known, state: &State, root: &Path) -> String {
     if here(state) {
         return text;
     }
-    // Writing to a string does not fail.
-    let _ = writeln!(text, "  {}", known.about);
     let before: Vec<String> = known.after.iter().map(|name| format!("`dab data {name}`")).collect();
-    let first = if before.is_empty() { String::new() } else { format!("after {}, ", before.join(", ")) };
-    let _ = writeln!(text, "  {first}in the top folder of the repository:\n");
+    let after = if before.is_empty() { String::new() } else { format!("after {}, ", before.join(", ")) };
+    text += &format!("{}\n\nTo get it, {after}type in the top folder of the repository\n\n", known.about);
     for step in known.steps {
-        let _ = writeln!(text, "{}", step.replace("DATA", &folder));
+        text += &format!("    {}\n", step.replace("DATA", &folder));
     }
-    if !known.note.is_empty() {
-        let _ = writeln!(text, "\n  {}", known.note.replace("DATA", &folder));
+    text + &wrapped(&known.note.replace("DATA", &folder)) + "\n"
+}
+
+/// A paragraph of short lines after an empty line; nothing where there is no text.
+fn wrapped(text: &str) -> String {
+    let mut paragraph = String::new();
+    let mut width = WIDTH;
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if width + length >= WIDTH {
+            paragraph += "\n";
+            width = 0;
+        }
+        paragraph += &format!("{}{word}", if width == 0 { "" } else { " " });
+        width += length + 1;
     }
-    text
+    if paragraph.is_empty() { paragraph } else { format!("\n{}\n", paragraph.trim_start()) }
 }
 
 #[cfg(feature = "pictures")]

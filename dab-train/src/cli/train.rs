@@ -51,7 +51,8 @@ pub const CHECKPOINT: &str = "checkpoint.safetensors";
 ///   checkpoint.safetensors  the trained network, for `dab verify` and --resume
 ///
 /// The same seed gives the same bytes on the same device. For your own features, `dab fit` writes the
-/// experiment file.
+/// experiment file. Data sets that an experiment names are looked for in the folder that DAB_DATA names,
+/// else in data/ of the current folder; `dab data` tells how to get them.
 ///
 /// A run that was killed goes on with --resume from its last checkpoint and gives the same bytes;
 /// training.checkpoint_every says how many epochs lie between two. Training images are changed at random

@@ -39,8 +39,15 @@ fn a_missing_set_comes_with_the_commands_that_bring_it() {
     let output = dab(&folder, None, &["data", "uci", "text-ood"]);
     let told = String::from_utf8(output.stdout.clone()).unwrap();
     assert!(refusal(&output, 1).contains("not usable: uci, text-ood"));
-    assert!(told.contains("uci: missing data/uci\n") && told.contains("after `dab data clinc150`"), "{told}");
-    assert!(told.contains("\npython3 dab-train/experiments/prepare/uci.py data\n"), "{told}");
+    assert!(
+        told.contains("uci: missing data/uci\n") && told.contains("after `dab data clinc150`, type"),
+        "{told}"
+    );
+    assert!(told.contains("    python3 dab-train/experiments/prepare/uci.py data\n"), "{told}");
+    assert!(
+        told.lines().filter(|line| !line.starts_with("    ")).all(|line| line.chars().count() <= 110),
+        "{told}"
+    );
     let there = dab(&folder, Some(Path::new("/no/where")), &["data", "uci"]);
     let told = String::from_utf8(there.stdout).unwrap();
     assert!(told.contains("prepare/uci.py /no/where\n") && !told.contains("DATA"), "{told}");

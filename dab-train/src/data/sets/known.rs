@@ -9,11 +9,10 @@ const fn cifar(classes: usize) -> Option<Published> {
     Some(Published { count: 50_000, side: SIDE, classes })
 }
 
-/// What the scripts below need from GitHub for the image sets.
-const CIFAR_NOTE: &str = "SVHN and CINIC-10 images are for \
-    non-commercial research, Tiny-ImageNet has ImageNet's terms, and none of the three may be handed on by us; features of \
-    them are made on your machine for the same reason. The repositories are copies by third parties: the originals are \
-    ufldl.stanford.edu/housenumbers, github.com/BayesWatch/cinic-10 and image-net.org.";
+/// Terms of the image sets.
+const CIFAR_NOTE: &str = "SVHN is for non-commercial research; the images of Tiny-ImageNet and CINIC-10 have ImageNet's \
+    terms. We may not hand them on, so they are made on your machine. The repositories are copies by third parties; the \
+    originals are at ufldl.stanford.edu/housenumbers, github.com/BayesWatch/cinic-10 and image-net.org.";
 
 /// The sets of the experiments in this repository.
 pub const KNOWN: [Known; 14] = [
