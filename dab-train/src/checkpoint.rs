@@ -177,15 +177,17 @@ pub fn before(path: &Path) -> PathBuf {
     path.with_extension("before.safetensors")
 }
 
-/// Gives the checkpoint a second name, which it keeps when the next one takes its own.
+/// Gives the checkpoint a second name, which it keeps when the next one takes its own. The name is never without a file: a
+/// run that is killed here leaves the checkpoint that had it before, or this one.
 fn keep(path: &Path) -> io::Result<()> {
     let before = before(path);
-    match fs::remove_file(&before) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
+    let link = path.with_extension(format!("{}.part", std::process::id()));
+    let linked = fs::hard_link(path, &link).and_then(|()| fs::rename(&link, &before));
     // Not every file system has two names for one file.
-    fs::hard_link(path, &before).or_else(|_| WholeFile::write(&before, &fs::read(path)?))
+    linked.or_else(|_| {
+        let _ = fs::remove_file(&link);
+        WholeFile::write(&before, &fs::read(path)?)
+    })
 }
 
 /// Removes the checkpoint before the last, which a finished run does not need.
