@@ -10,15 +10,20 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use dab_train::baselines::{Baselines, knn::Neighbours, on_features};
-use dab_train::data::{DataConfig, Split, Table, Targets, Task, clusters, load};
-use dab_train::metrics::{
-    Classification, Detection, Positive, Selective, Summary, classification, detection, selective, softmax,
-};
-use dab_train::plot::{self, Curve, Group, Plane, RegressionFigure, Scores};
-use dab_train::random::Random;
-use dab_train::report::{
-    Better, Block, Column, Figure, Method, MetricTable, Report, Row, Section, detection_tables,
+use dab_train::{
+    data::{DataConfig, Split, Table, Targets, Task, load, sources::clusters},
+    measure::{
+        baselines::{Baselines, knn::Neighbours, on_features},
+        metrics::{
+            Classification, Detection, Positive, Selective, Summary, classification, detection, selective,
+            softmax,
+        },
+    },
+    report::{
+        Better, Block, Column, Figure, Method, MetricTable, Report, Row, Section, detection_tables,
+        plot::{self, Curve, Group, Plane, RegressionFigure, Scores},
+    },
+    support::random::Random,
 };
 
 const CLASSES: [&str; 5] = ["ant", "bee", "cat", "dog", "eel"];

@@ -10,9 +10,9 @@ use serde_json::json;
 
 use super::text;
 use crate::{
-    bench::{Measured, PYTORCH, Shape, Work, measure},
-    device::{self, DeviceChoice},
-    rdfc::clock::Part,
+    learn::clock::Part,
+    measure::bench::{Measured, PYTORCH, Shape, Work, measure},
+    support::device::{self, DeviceChoice},
 };
 
 /// Where a Python with PyTorch is looked for.

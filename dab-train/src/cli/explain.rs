@@ -7,10 +7,11 @@ use anyhow::{Context, Result, bail};
 use dab_core::{Assessment, Model, Verdict};
 use serde_json::{Value, json};
 
-use super::input::{InputArgs, RateArgs};
-use super::text::{self, bar, number, rounded};
-use crate::io::artifact::Artifact;
-use crate::io::rows::RowError;
+use super::{
+    input::{InputArgs, RateArgs},
+    text::{self, bar, number, rounded},
+};
+use crate::{data::rows::RowError, export::model_file::Artifact};
 
 /// Explain the verdict on one input.
 ///

@@ -6,8 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use dab_core::Model;
 
-use crate::io::artifact::Artifact;
-use crate::io::whole::WholeFile;
+use crate::{export::model_file::Artifact, support::files::WholeFile};
 
 /// Words per line of the array.
 const PER_LINE: usize = 8;

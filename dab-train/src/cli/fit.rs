@@ -6,11 +6,11 @@ use anyhow::{Context, Result, ensure};
 
 use super::train::Options;
 use crate::{
+    config::defaults,
     data::{
         self, DataConfig,
-        features::{self, Ood},
+        sources::features::{self, Ood},
     },
-    defaults,
 };
 
 /// Learn a model from your own features

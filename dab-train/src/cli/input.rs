@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use dab_core::{Model, Rates};
 
-use crate::io::artifact::Artifact;
-use crate::io::rows::{Header, Layout, Rows, Source};
+use crate::{
+    data::rows::{Header, Layout, Rows, Source},
+    export::model_file::Artifact,
+};
 
 /// Where the rows come from.
 #[derive(Debug, clap::Args)]

@@ -9,7 +9,7 @@ use dab_core::{Activation, Model};
 use serde_json::{Value, json};
 
 use super::text::{self, bar, grouped, number, plural, rounded};
-use crate::io::artifact::Artifact;
+use crate::export::model_file::Artifact;
 
 /// A codebook of up to this many codes is shown whole.
 const SMALL: usize = 16;

@@ -9,9 +9,11 @@ use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use serde_json::json;
 
 use crate::{
-    bench::peak_bytes,
-    rdfc::Epoch,
-    trainer::{Moment, Observer},
+    learn::{
+        epoch::Epoch,
+        run::{Moment, Observer},
+    },
+    measure::bench::peak_bytes,
 };
 
 /// Between two redraws of the bar.

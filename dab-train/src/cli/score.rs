@@ -11,12 +11,15 @@ use dab_core::layers::softmax;
 use dab_core::{Assessment, InputError, Model, Task};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::input::{InputArgs, RateArgs};
-use super::text::{plural, shortest, verdict};
-use crate::dispatch::Wide;
-use crate::io::artifact::Artifact;
-use crate::io::rows::{BadRow, Progress, RowError, Rows};
-use crate::io::whole::WholeFile;
+use super::{
+    input::{InputArgs, RateArgs},
+    text::{plural, shortest, verdict},
+};
+use crate::{
+    data::rows::{BadRow, Progress, RowError, Rows},
+    export::model_file::Artifact,
+    support::{files::WholeFile, simd::Wide},
+};
 
 /// Rows of a block per thread: work for much longer than a thread takes to start.
 const SHARE: usize = 512;

@@ -6,8 +6,7 @@ use anyhow::{Context, Result};
 use dab_core::isa::Baseline;
 
 use super::text;
-use crate::dispatch::Wide;
-use crate::io::artifact::Artifact;
+use crate::{export::model_file::Artifact, support::simd::Wide};
 
 /// Check that a model gives its recorded answers here, bit for bit.
 ///

@@ -10,27 +10,24 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
-use super::{
-    dry,
-    figures::figures,
-    images,
-    page::page,
-    progress::Progress,
-    rivals::{Rivals, rivals},
-};
+use super::{dry, images, progress::Progress};
 use crate::{
-    backbone::weights,
     config::Experiment,
     data::{self, Description, Table, Targets, Task},
-    device::DeviceChoice,
-    evaluate::{Evaluation, TaskScores, evaluate, score_task, truth_coverage},
-    export,
-    io::{names, whole::WholeFile},
-    machines::{Machines, Place},
-    metrics::{Summary, classification},
-    parity::{Parity, Twice},
-    trained::Scores,
-    trainer::{self, Run, Setting},
+    export::{artifact, names},
+    learn::{
+        machines::{Machines, Place},
+        run::{self, Run, Setting},
+    },
+    measure::{
+        comparison::{Rivals, rivals},
+        evaluate::{Evaluation, TaskScores, evaluate, score_task, truth_coverage},
+        metrics::{Summary, classification},
+        parity::{Parity, Twice},
+    },
+    model::{snapshot::Scores, weights},
+    report::{figures::figures, training::page},
+    support::{device::DeviceChoice, files::WholeFile},
 };
 
 /// The experiment in a run's folder, every default spelt out.
@@ -285,7 +282,7 @@ impl Options {
         for warning in description.warnings.iter().chain(&task.warnings()) {
             eprintln!("dab: {warning}");
         }
-        let run = trainer::train(experiment, &task.train, setting, &mut progress)?;
+        let run = run::train(experiment, &task.train, setting, &mut progress)?;
         Ok((task, description, run))
     }
 
@@ -300,12 +297,12 @@ impl Options {
         if let (data::DataConfig::RegressionClusters(_), Some(interval)) =
             (&experiment.data, &mut evaluation.interval)
         {
-            let truth = |x: &[f32]| data::clusters::truth(x[0]);
+            let truth = |x: &[f32]| data::sources::clusters::truth(x[0]);
             interval.truth = Some(truth_coverage(&task, &scores, interval.scale, truth));
         }
         let rivals = if self.no_baselines { Rivals::default() } else { rivals(experiment, &task, setting)? };
         let info = info(experiment, &description)?;
-        let artifact = export::artifact(&run.trained, &task.held_out.inputs, info)?;
+        let artifact = artifact::artifact(&run.trained, &task.held_out.inputs, info)?;
         let parity = Twice::new(&artifact, &task, &scores)?.parity()?;
         parity.check()?;
         Ok(Seeded { seed: setting.seed, task, run, scores, evaluation, rivals, artifact, parity })

@@ -5,16 +5,20 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, ensure};
 
-use super::train::{CHECKPOINT, EXPERIMENT};
-use super::{images, text};
+use super::{
+    images, text,
+    train::{CHECKPOINT, EXPERIMENT},
+};
 use crate::{
     config::Experiment,
     data::{self, DataConfig},
-    device::DeviceChoice,
-    evaluate::score_task,
-    io::artifact::Artifact,
-    parity::{PARITY, Parity, Twice},
-    trainer::{self, Setting},
+    export::model_file::Artifact,
+    learn::run::{self, Setting},
+    measure::{
+        evaluate::score_task,
+        parity::{PARITY, Parity, Twice},
+    },
+    support::device::DeviceChoice,
 };
 
 /// Compare a model with the network that it was made from
@@ -83,7 +87,7 @@ fn score_twice(artifact: &Artifact, folder: &Path, device: DeviceChoice) -> Resu
         images::restore(&experiment, config, &setting)?
     } else {
         let task = data::load(&experiment.data, experiment.seed, &data::data_root())?;
-        let run = trainer::restore(&experiment, &task.train, &setting)?;
+        let run = run::restore(&experiment, &task.train, &setting)?;
         (task, run)
     };
     let (takes, has) = (artifact.model()?.shape().inputs, task.train.inputs.cols);

@@ -9,22 +9,20 @@
 //! `test` never holds an OOD example, also in the generated demo, whose grid is cut at the edge of
 //! the training range: in-against-out metrics need clean sides.
 
-pub mod cifar10;
-pub mod clinc150;
-pub mod clusters;
-pub mod features;
 pub mod files;
 pub mod images;
+pub mod rows;
 pub mod sets;
-mod split;
+pub mod sources;
+pub mod split;
 pub mod table;
-pub mod uci;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
+use self::sources::{cifar10, clinc150, clusters, features, uci};
 pub use table::{ColumnStats, Scale, Table};
 
 /// Environment variable that names the data folder.

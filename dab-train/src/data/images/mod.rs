@@ -27,8 +27,8 @@ pub use pixels::{Augment, ImageSet, Images, Normalise, Pixels};
 pub use rand_augment::RandAugment;
 
 use self::sources::Read;
-use super::{Split, Table, Targets, Task, cifar10::HeldOutFrom, split};
-use crate::random::Random;
+use super::{Split, Table, Targets, Task, split, split::HeldOutFrom};
+use crate::support::random::Random;
 
 /// Settings of an experiment on images.
 ///

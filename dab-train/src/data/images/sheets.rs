@@ -11,7 +11,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 
 use super::{cifar::SIDE, pixels::deinterleave};
-use crate::io::whole::WholeFile;
+use crate::support::files::WholeFile;
 
 /// Images in one sheet or one binary batch.
 const BATCH: usize = 10_000;
