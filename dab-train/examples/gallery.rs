@@ -54,7 +54,7 @@ fn main() -> Result<()> {
 }
 
 fn band(clusters: usize) -> Result<String> {
-    let config = clusters::Config { clusters, ..clusters::Config::default() };
+    let config = clusters::ClustersConfig { clusters, ..clusters::ClustersConfig::default() };
     let grid = clusters::grid(config.grid);
     let task = load(&DataConfig::RegressionClusters(config), 1, Path::new("unused"))?;
     let Targets::Regression(y) = &task.train.targets else { anyhow::bail!("the demo is a regression") };

@@ -26,7 +26,7 @@ use dab_train::{
     },
     measure::evaluate::{evaluate, score_task},
     model::{
-        conv::Source,
+        conv::InitialWeights,
         network::Output,
         resnet::{Architecture, ResNet},
         weights::{Classifier, Weights, to_safetensors},
@@ -50,7 +50,7 @@ fn cifar10(test: &str) -> Option<PathBuf> {
 
 fn cifar(depth: usize, path: &Path) -> (ResNet, Classifier) {
     let weights = Weights::read(path).unwrap();
-    let mut network = ResNet::new(Architecture::CifarResnet { depth }, Source::Zero, &Device::flex());
+    let mut network = ResNet::new(Architecture::CifarResnet { depth }, InitialWeights::Zero, &Device::flex());
     weights.load(&mut network).unwrap();
     (network, weights.classifier().unwrap())
 }
@@ -108,7 +108,7 @@ fn a_wrong_or_partial_checkpoint_is_told_apart() {
     let Some(folder) = cifar10("a_wrong_or_partial_checkpoint_is_told_apart") else { return };
     let weights = Weights::read(&folder.join("resnet20-12fca82f.th")).unwrap();
     let refusal = |weights: &Weights, architecture| {
-        let mut network = ResNet::new(architecture, Source::Zero, &Device::flex());
+        let mut network = ResNet::new(architecture, InitialWeights::Zero, &Device::flex());
         weights.load(&mut network).unwrap_err().to_string()
     };
     let deeper = refusal(&weights, Architecture::CifarResnet { depth: 32 });
@@ -151,7 +151,8 @@ fn safetensors_give_the_same_network() {
     let (network, _) = cifar(20, &folder.join("resnet20-12fca82f.th"));
     let path = std::env::temp_dir().join(format!("dab-{}.safetensors", std::process::id()));
     std::fs::write(&path, to_safetensors(&network).unwrap()).unwrap();
-    let mut again = ResNet::new(Architecture::CifarResnet { depth: 20 }, Source::Zero, &Device::flex());
+    let mut again =
+        ResNet::new(Architecture::CifarResnet { depth: 20 }, InitialWeights::Zero, &Device::flex());
     Weights::read(&path).unwrap().load(&mut again).unwrap();
     let (set, _) = test_images(&folder, 8);
     let features = |network| images::features(network, &set, &Normalise::default(), &Device::flex()).unwrap();
@@ -283,7 +284,7 @@ fn features_on_disk_train_the_same_model_as_a_table() {
     let task = ImageTask { classes: 2, train, held_out, test, ood: Vec::new(), normalise };
     let mut random = Random::new(1, "network");
     let architecture = Architecture::CifarResnet { depth: 8 };
-    let network = ResNet::new(architecture, Source::Random(&mut random), &Device::flex());
+    let network = ResNet::new(architecture, InitialWeights::Random(&mut random), &Device::flex());
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("features");
     let _ = std::fs::remove_dir_all(&cache);
     let cached = |set: &ImageSet| images::cached(&network, set, &normalise, &cache, &Device::flex()).unwrap();

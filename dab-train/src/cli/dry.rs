@@ -119,7 +119,7 @@ fn size(experiment: &Experiment) -> Result<Size> {
 }
 
 /// The published size of the set that an experiment learns from.
-fn published(config: &images::Config) -> Result<Size> {
+fn published(config: &images::ImagesConfig) -> Result<Size> {
     let folder = config.train.rsplit_once(':').map_or(config.train.as_str(), |(folder, _)| folder);
     let published = Known::of_path(Path::new(folder)).and_then(|known| known.images);
     let published = published.context("its size is not known")?;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use dab_core::Model;
 
-use crate::{export::model_file::Artifact, support::files::WholeFile};
+use crate::{export::model_file::ModelFile, support::files::AtomicFile};
 
 /// Words per line of the array.
 const PER_LINE: usize = 8;
@@ -41,7 +41,7 @@ pub fn run(args: &Args) -> Result<()> {
     if name.is_empty() || !name.chars().all(letters) || name.starts_with(|c: char| c.is_ascii_digit()) {
         bail!("`{name}` is not a name in C: use letters, digits and _, and begin with a letter");
     }
-    let artifact = Artifact::open(&args.model)?;
+    let artifact = ModelFile::open(&args.model)?;
     let model = artifact.model()?;
     // Firmware must not learn at boot what can be known here.
     model
@@ -49,12 +49,12 @@ pub fn run(args: &Args) -> Result<()> {
         .with_context(|| format!("`{}`", args.model.display()))?;
     let text = source(name, &artifact, &model)?;
     let output = args.c.display();
-    WholeFile::write(&args.c, text.as_bytes()).with_context(|| format!("cannot write `{output}`"))?;
+    AtomicFile::write(&args.c, text.as_bytes()).with_context(|| format!("cannot write `{output}`"))?;
     let (flash, scratch) = (artifact.bytes().len(), 4 * model.scratch_len());
     super::print(&format!("{output}: `{name}`, {flash} bytes of flash, {scratch} bytes of scratch\n"))
 }
 
-fn source(name: &str, artifact: &Artifact, model: &Model<'_>) -> Result<String> {
+fn source(name: &str, artifact: &ModelFile, model: &Model<'_>) -> Result<String> {
     let (bytes, shape) = (artifact.bytes(), model.shape());
     let upper = name.to_ascii_uppercase();
     let mut t = String::new();

@@ -8,7 +8,7 @@ use crate::{
     config::{Experiment, ImageBackbone},
     data::{
         self, Task,
-        images::{Config, ImageTask},
+        images::{ImageTask, ImagesConfig},
     },
     learn::{
         images,
@@ -27,7 +27,7 @@ const IN_MEMORY: usize = 100_000;
 /// Missing data, weights of another network, and what stops any run.
 pub fn train(
     experiment: &Experiment,
-    config: &Config,
+    config: &ImagesConfig,
     setting: &Setting,
     cache: &Path,
     observer: &mut dyn Observer,
@@ -65,7 +65,7 @@ pub fn train(
 ///
 /// # Errors
 /// Missing data or weights, and what [`run::restore`] refuses.
-pub fn restore(experiment: &Experiment, config: &Config, setting: &Setting) -> Result<(Task, Run)> {
+pub fn restore(experiment: &Experiment, config: &ImagesConfig, setting: &Setting) -> Result<(Task, Run)> {
     let (mut images, backbone) = load(experiment, config, setting.seed)?;
     let device = &setting.device;
     // A network that learnt is in the checkpoint.
@@ -91,7 +91,7 @@ pub fn restore(experiment: &Experiment, config: &Config, setting: &Setting) -> R
 /// The images of an experiment, and the network that takes them.
 fn load<'a>(
     experiment: &'a Experiment,
-    config: &Config,
+    config: &ImagesConfig,
     seed: u64,
 ) -> Result<(ImageTask, &'a ImageBackbone)> {
     let backbone = experiment.backbone.images.as_ref().context("images need [backbone.images]")?;

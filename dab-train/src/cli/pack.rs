@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use dab_core::artifact::AlignedBytes;
 
 use super::text;
-use crate::{export::pack::spec_from_safetensors, support::files::WholeFile};
+use crate::{export::pack::spec_from_safetensors, support::files::AtomicFile};
 
 /// Make a model file from tensors trained anywhere
 ///
@@ -73,7 +73,7 @@ pub fn run(args: &Args) -> Result<()> {
         .to_bytes()
         .map_err(crate::export::pack::PackError::from)
         .with_context(|| format!("`{weights}`"))?;
-    WholeFile::write(&args.output, &bytes).with_context(|| format!("cannot write `{output}`"))?;
+    AtomicFile::write(&args.output, &bytes).with_context(|| format!("cannot write `{output}`"))?;
 
     let bytes = AlignedBytes::from(&*bytes);
     let model = bytes.model()?;

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     config::Experiment,
     data::{self, DataConfig},
-    export::model_file::Artifact,
+    export::model_file::ModelFile,
     learn::run::{self, Setting},
     measure::{
         evaluate::score_task,
@@ -50,7 +50,7 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
-    let artifact = Artifact::open(&args.model)?;
+    let artifact = ModelFile::open(&args.model)?;
     let beside = args.model.parent().filter(|parent| !parent.as_os_str().is_empty());
     let folder = args.run.as_deref().or(beside).unwrap_or(Path::new("."));
     let twice = score_twice(&artifact, folder, args.device).with_context(|| {
@@ -67,7 +67,7 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 /// Every input of the run in `folder`, scored by its network and by the artifact.
-fn score_twice(artifact: &Artifact, folder: &Path, device: DeviceChoice) -> Result<Twice> {
+fn score_twice(artifact: &ModelFile, folder: &Path, device: DeviceChoice) -> Result<Twice> {
     let device = device.open()?;
     let file = folder.join(EXPERIMENT);
     ensure!(

@@ -10,8 +10,8 @@
 //! ```
 
 use super::{
-    Backbone, Bottleneck, Calibrated, CodebookConfig, Experiment, Objective, OptimiserConfig, OutputVariance,
-    Precision, Schedule, Shape, Standardise, Start, Training,
+    Backbone, Bottleneck, Calibrated, CodebookConfig, ConvPrecision, Experiment, Objective, OptimiserConfig,
+    OutputVariance, Schedule, ScheduleShape, Standardise, Start, Training,
 };
 use crate::{
     data::{DataConfig, Split, Targets},
@@ -114,14 +114,14 @@ fn training(rows: usize, steps: usize, input_noise: f64) -> Training {
         early_stopping: None,
         accumulate: 1,
         replicas: 1,
-        precision: Precision::F32,
+        precision: ConvPrecision::F32,
         checkpoint_every: 0,
     }
 }
 
 /// Adam, falling to zero along half a cosine after one epoch of rise.
 fn adam(learning_rate: f64) -> OptimiserConfig {
-    let schedule = Schedule { warmup: 1.0, shape: Shape::Cosine, ..Schedule::default() };
+    let schedule = Schedule { warmup: 1.0, shape: ScheduleShape::Cosine, ..Schedule::default() };
     OptimiserConfig {
         rule: Rule::Adam,
         learning_rate,
@@ -200,7 +200,7 @@ mod tests {
         let labels = (0..rows).map(|row| (row % classes) as u32).collect();
         let inputs = Table { rows, cols, values: vec![0.0; rows * cols] };
         let train = Split { inputs, targets: Targets::Classes { labels, count: classes } };
-        let data = DataConfig::Features(features::Config::new("x.npy", "y.npy"));
+        let data = DataConfig::Features(features::FeaturesConfig::new("x.npy", "y.npy"));
         experiment("mine", 3, data, &train, wishes)
     }
 

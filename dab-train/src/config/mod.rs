@@ -284,7 +284,7 @@ pub struct Schedule {
     /// Epochs of linear rise from zero.
     pub warmup: f64,
     /// What follows.
-    pub shape: Shape,
+    pub shape: ScheduleShape,
     /// Epochs at which `step` multiplies the rate by `factor`.
     pub milestones: Vec<f64>,
     /// See `milestones`.
@@ -294,7 +294,7 @@ pub struct Schedule {
 /// What follows the warm-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Shape {
+pub enum ScheduleShape {
     /// The rate stays.
     #[default]
     Constant,
@@ -312,9 +312,11 @@ impl Schedule {
             return epoch / self.warmup;
         }
         match self.shape {
-            Shape::Constant => 1.0,
-            Shape::Step => self.factor.powi(self.milestones.iter().filter(|&&m| epoch >= m).count() as i32),
-            Shape::Cosine => {
+            ScheduleShape::Constant => 1.0,
+            ScheduleShape::Step => {
+                self.factor.powi(self.milestones.iter().filter(|&&m| epoch >= m).count() as i32)
+            }
+            ScheduleShape::Cosine => {
                 let done = (epoch - self.warmup) / (epochs - self.warmup).max(f64::MIN_POSITIVE);
                 0.5 * (1.0 + (core::f64::consts::PI * done.min(1.0)).cos())
             }
@@ -345,7 +347,7 @@ pub struct Training {
     pub replicas: usize,
     /// In which an image network's convolutions multiply; everything else stays f32.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub precision: Precision,
+    pub precision: ConvPrecision,
     /// Epochs between checkpoints; 0 for one at the end only.
     #[serde(default)]
     pub checkpoint_every: usize,
@@ -367,7 +369,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 /// How precisely convolutions multiply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Precision {
+pub enum ConvPrecision {
     /// 24 bits, range 1e±38.
     #[default]
     F32,

@@ -126,17 +126,17 @@ pub struct Description {
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum DataConfig {
     /// The paper's demo: y = x³ + noise on one or two intervals. Generated.
-    RegressionClusters(clusters::Config),
+    RegressionClusters(clusters::ClustersConfig),
     /// One UCI regression set against others.
-    Uci(uci::Config),
+    Uci(uci::UciConfig),
     /// Sentence features of 150 intents against out-of-scope and far-away text.
-    Clinc150(clinc150::Config),
+    Clinc150(clinc150::Clinc150Config),
     /// Image features of a CIFAR-10 network against other image sets.
-    Cifar10(cifar10::Config),
+    Cifar10(cifar10::Cifar10Config),
     /// The user's own files.
-    Features(features::Config),
+    Features(features::FeaturesConfig),
     /// Images, for an image network (`backbone.images`).
-    Images(images::Config),
+    Images(images::ImagesConfig),
 }
 
 /// Loads, cuts and checks the data; stored files are in the data folder `root`. The same `seed` gives the same cut.

@@ -1,7 +1,7 @@
 //! A trained model → `model.dab`.
 //!
 //! ```text
-//! Trained → Spec → artifact without a table → scores of held-out inputs → artifact with the table
+//! Snapshot → Spec → artifact without a table → scores of held-out inputs → artifact with the table
 //! ```
 //!
 //! The calibration table is made of dab-core's own scores, not of the trainer's: the device ranks an input
@@ -18,9 +18,9 @@ use crate::{
     model::{
         encoder::Covariance,
         network::Output,
-        snapshot::{Affine, Trained},
+        snapshot::{Affine, Snapshot},
     },
-    support::simd::Wide,
+    support::simd::Widest,
 };
 
 /// Inputs that travel in the artifact as known answers.
@@ -29,7 +29,7 @@ const SELF_TESTS: usize = 4;
 ///
 /// # Errors
 /// When a number cannot be stored: the writer names it.
-pub fn artifact(trained: &Trained, held_out: &Table, info: Vec<(String, String)>) -> Result<Vec<u8>> {
+pub fn artifact(trained: &Snapshot, held_out: &Table, info: Vec<(String, String)>) -> Result<Vec<u8>> {
     let mut spec = spec(trained, info);
     spec.self_test = held_out.iter().take(SELF_TESTS).map(<[f32]>::to_vec).collect();
     let draft = spec.to_bytes().context("the trained model cannot be stored")?;
@@ -48,12 +48,12 @@ pub fn scores(artifact: &[u8], inputs: &Table) -> Result<Vec<f32>> {
     let bytes = AlignedBytes::from(artifact);
     let model = bytes.model()?;
     let mut scratch = vec![0.0; model.scratch_len()];
-    let wide = Wide::detect();
+    let wide = Widest::detect();
     let score = |row: &[f32]| Ok(model.assess_on(wide, row, &mut scratch)?.uncertainty);
     inputs.iter().map(score).collect()
 }
 
-fn spec(trained: &Trained, info: Vec<(String, String)>) -> Spec {
+fn spec(trained: &Snapshot, info: Vec<(String, String)>) -> Spec {
     let codebook = &trained.codebook;
     let wide = |values: &[f32]| values.iter().map(|&x| f64::from(x)).collect();
     let scaled = trained.input_scale.mean.iter().any(|&m| m != 0.0)
@@ -97,7 +97,7 @@ fn spec(trained: &Trained, info: Vec<(String, String)>) -> Spec {
 }
 
 /// The decoder in the targets' own units; of a learned variance, the means alone.
-fn decoder(trained: &Trained) -> DecoderSpec {
+fn decoder(trained: &Snapshot) -> DecoderSpec {
     let affine = &trained.decoder;
     let (outputs, task) = match trained.output {
         Output::Regression(count, _) => (count, Task::Regression),

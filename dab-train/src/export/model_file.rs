@@ -8,16 +8,16 @@ use dab_core::{ArtifactError, Model};
 
 use super::names;
 
-/// An artifact in memory. [`Artifact::model`] is the checked view.
+/// An artifact in memory. [`ModelFile::model`] is the checked view.
 #[derive(Clone, Debug)]
-pub struct Artifact {
+pub struct ModelFile {
     path: PathBuf,
     bytes: AlignedBytes,
     /// Key–value strings of the info section.
     pub info: Vec<(String, String)>,
 }
 
-impl Artifact {
+impl ModelFile {
     /// Reads a file.
     ///
     /// # Errors
@@ -40,7 +40,7 @@ impl Artifact {
     /// The model in it.
     ///
     /// # Errors
-    /// Never after [`Artifact::open`].
+    /// Never after [`ModelFile::open`].
     pub fn model(&self) -> Result<Model<'_>> {
         self.bytes.model().map_err(|error| {
             let advice = match error {

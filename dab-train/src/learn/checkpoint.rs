@@ -26,7 +26,7 @@ use super::{
 use crate::{
     config::Experiment,
     model::{codebook::Codebook, network::Network},
-    support::files::WholeFile,
+    support::files::AtomicFile,
 };
 
 /// The metadata key of everything that is not a tensor.
@@ -34,7 +34,7 @@ const STATE: &str = "dab";
 
 /// A run between two epochs.
 #[derive(Clone, Debug)]
-pub struct Progress {
+pub struct RunState {
     /// The model as trained so far.
     pub model: Rdfc,
     /// One entry an epoch.
@@ -133,7 +133,7 @@ impl Named {
 ///
 /// # Errors
 /// When the file cannot be written.
-pub fn write(path: &Path, experiment: &Experiment, setting: &Setting, progress: &Progress) -> Result<()> {
+pub fn write(path: &Path, experiment: &Experiment, setting: &Setting, progress: &RunState) -> Result<()> {
     let model = &progress.model;
     let mut named = Named::default();
     named.network("network", &model.network);
@@ -170,7 +170,7 @@ pub fn write(path: &Path, experiment: &Experiment, setting: &Setting, progress: 
     if path.is_file() {
         keep(path).with_context(here)?;
     }
-    WholeFile::write(path, &bytes).with_context(here)
+    AtomicFile::write(path, &bytes).with_context(here)
 }
 
 /// Where the checkpoint before the one at `path` is.
@@ -188,7 +188,7 @@ fn keep(path: &Path) -> io::Result<()> {
     // Not every file system has two names for one file.
     linked.or_else(|_| {
         let _ = fs::remove_file(&link);
-        WholeFile::write(&before, &fs::read(path)?)
+        AtomicFile::write(&before, &fs::read(path)?)
     })
 }
 
@@ -267,7 +267,7 @@ impl Stored<'_> {
 ///
 /// # Errors
 /// When the file is damaged, or belongs to another experiment or seed.
-pub fn read(path: &Path, experiment: &Experiment, setting: &Setting, progress: &mut Progress) -> Result<()> {
+pub fn read(path: &Path, experiment: &Experiment, setting: &Setting, progress: &mut RunState) -> Result<()> {
     let bytes = bytes(path)?;
     let before = before(path);
     let instead = match before.is_file() {
@@ -294,7 +294,7 @@ pub fn resume(
     bytes: &[u8],
     experiment: &Experiment,
     setting: &Setting,
-    progress: &mut Progress,
+    progress: &mut RunState,
 ) -> Result<()> {
     let (_, metadata) = SafeTensors::read_metadata(bytes).context("it is damaged")?;
     let text =

@@ -9,7 +9,7 @@ use burn::tensor::Device;
 
 /// Parts of an epoch, in their order: three of step 1, two of step 2, two of step 3, and step 4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum EpochPart {
     /// Step 1: inputs → loss.
     Forward,
     /// Step 1: loss → gradients.
@@ -28,7 +28,7 @@ pub enum Part {
     Priors,
 }
 
-impl Part {
+impl EpochPart {
     /// All, in order.
     pub const ALL: [Self; 8] = [
         Self::Forward,
@@ -68,8 +68,8 @@ impl Part {
     }
 }
 
-/// Time spent in each part, in the order of [`Part::ALL`].
-pub type Times = [Duration; Part::ALL.len()];
+/// Time spent in each part, in the order of [`EpochPart::ALL`].
+pub type Times = [Duration; EpochPart::ALL.len()];
 
 /// A stopwatch for the parts of an epoch.
 #[derive(Clone, Debug, Default)]
@@ -89,7 +89,7 @@ impl Clock {
     }
 
     /// What was done since the last lap was `part`.
-    pub(super) fn lap(&mut self, part: Part) {
+    pub(super) fn lap(&mut self, part: EpochPart) {
         let Some(running) = &mut self.0 else { return };
         // A device that cannot be waited for has failed; the next operation on it says so.
         let _ = running.device.sync();

@@ -16,7 +16,7 @@ use burn::tensor::{DType, Device, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    clock::{Clock, Part},
+    clock::{Clock, EpochPart},
     examples::Examples,
     loss_scaling::Scaling,
     machines::Machines,
@@ -212,7 +212,7 @@ impl Rdfc {
                 }
                 _ => network_step::step(&self.network, &losses, accumulate, &batch, self.machines.as_deref()),
             };
-            self.clock.lap(Part::Backward);
+            self.clock.lap(EpochPart::Backward);
             seen += rows.len();
             watch(seen);
             if !self.scaling.as_mut().is_none_or(|scaling| scaling.accept(&found)) {
@@ -229,7 +229,7 @@ impl Rdfc {
             let parameters = self.network.parameters_mut();
             self.network_optimiser.step_by(parameters, found.gradients, rate);
             self.network.absorb(found.statistics);
-            self.clock.lap(Part::Update);
+            self.clock.lap(EpochPart::Update);
             sums = sums + found.means.mul_scalar(rows.len() as f64 / examples.len() as f64);
         }
         // Means over the examples that counted; none, and the loss is no number.

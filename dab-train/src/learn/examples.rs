@@ -15,7 +15,7 @@ use std::sync::{
 use anyhow::{Error, Result};
 use burn::tensor::{Device, Tensor, TensorData};
 
-use super::indexed_rows::Rows;
+use super::indexed_rows::IndexedRows;
 use crate::model::{network::Wanted, tensors::indices};
 
 /// Mini-batches that wait for the device.
@@ -40,7 +40,7 @@ pub enum Inputs {
 #[derive(Clone, Debug)]
 pub struct Streamed {
     /// The rows.
-    pub rows: Arc<dyn Rows>,
+    pub rows: Arc<dyn IndexedRows>,
     /// How many classes.
     pub classes: usize,
     /// Where batches go.

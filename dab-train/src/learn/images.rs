@@ -22,7 +22,7 @@ use sha2::{Digest, Sha256};
 use super::{
     epoch::Rdfc,
     examples::{Examples, Inputs, Streamed},
-    indexed_rows::{Features, ImageRows, Rows},
+    indexed_rows::{Features, ImageRows, IndexedRows},
     run::{Observer, Run, Setting, check_start, epochs, restored, set_aside},
 };
 use crate::{
@@ -33,12 +33,12 @@ use crate::{
         stored,
     },
     model::{
-        conv::Source,
+        conv::InitialWeights,
         network::{Output, as_images},
         resnet::ResNet,
         weights::Weights,
     },
-    support::{digest, files::WholeFile},
+    support::{digest, files::AtomicFile},
 };
 
 /// Images in one pass through a network that does not learn.
@@ -57,7 +57,7 @@ pub fn pretrained(config: &ImageBackbone, root: &Path) -> Result<Option<Weights>
 /// # Errors
 /// When the numbers are another network's.
 pub fn frozen(config: &ImageBackbone, weights: &Weights, device: &Device) -> Result<ResNet> {
-    let mut network = ResNet::new(config.network, Source::Zero, device);
+    let mut network = ResNet::new(config.network, InitialWeights::Zero, device);
     weights.load(&mut network)?;
     Ok(network)
 }
@@ -115,7 +115,7 @@ pub fn cached(
     if !path.is_file() {
         let here = || format!("cannot write {}", path.display());
         fs::create_dir_all(folder).with_context(here)?;
-        let mut file = WholeFile::create(&path).with_context(here)?;
+        let mut file = AtomicFile::create(&path).with_context(here)?;
         file.write_all(&Features::header(whole.len(), network.architecture().features()))
             .with_context(here)?;
         each(network, &whole, normalise, device, |rows| {
@@ -138,7 +138,7 @@ pub fn train(
     setting: &Setting,
     observer: &mut dyn Observer,
 ) -> Result<Run> {
-    let rows = |indices: &[usize]| -> Arc<dyn Rows> {
+    let rows = |indices: &[usize]| -> Arc<dyn IndexedRows> {
         Arc::new(ImageRows { set: task.train.set.select(indices), normalise: task.normalise })
     };
     on_rows(experiment, task, weights, task.train.set.cols(), rows, setting, observer)
@@ -155,7 +155,7 @@ pub fn train_frozen(
     setting: &Setting,
     observer: &mut dyn Observer,
 ) -> Result<Run> {
-    let rows = |indices: &[usize]| -> Arc<dyn Rows> { Arc::new(features.select(indices)) };
+    let rows = |indices: &[usize]| -> Arc<dyn IndexedRows> { Arc::new(features.select(indices)) };
     on_rows(experiment, task, None, features.cols(), rows, setting, observer)
 }
 
@@ -190,7 +190,7 @@ fn on_rows(
     task: &ImageTask,
     weights: Option<&Weights>,
     cols: usize,
-    rows: impl Fn(&[usize]) -> Arc<dyn Rows>,
+    rows: impl Fn(&[usize]) -> Arc<dyn IndexedRows>,
     setting: &Setting,
     observer: &mut dyn Observer,
 ) -> Result<Run> {

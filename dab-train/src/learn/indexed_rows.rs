@@ -21,7 +21,7 @@ const HEADER: usize = 24;
 const BLOCK: usize = 64;
 
 /// Rows of numbers.
-pub trait Rows: fmt::Debug + Send + Sync {
+pub trait IndexedRows: fmt::Debug + Send + Sync {
     /// How many.
     fn len(&self) -> usize;
 
@@ -49,7 +49,7 @@ pub struct ImageRows {
     pub normalise: Normalise,
 }
 
-impl Rows for ImageRows {
+impl IndexedRows for ImageRows {
     fn len(&self) -> usize {
         self.set.len()
     }
@@ -118,7 +118,7 @@ impl Features {
     }
 }
 
-impl Rows for Features {
+impl IndexedRows for Features {
     fn len(&self) -> usize {
         self.rows.len()
     }

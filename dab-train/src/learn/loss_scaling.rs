@@ -63,7 +63,7 @@ mod tests {
     use burn::tensor::{DType, Device, TensorData};
 
     use super::*;
-    use crate::model::conv::{Conv, Source};
+    use crate::model::conv::{Conv, InitialWeights};
 
     /// Half a unit in the last of f16's eleven bits, and how often a gradient and its sum are rounded.
     const HALF: f64 = 1.0 / 2048.0;
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn small_gradients_of_f16_survive_by_scaling_alone() {
         let device = Device::flex().autodiff();
-        let mut conv = Conv::new([1, 1], 3, 1, &mut Source::Zero, &device);
+        let mut conv = Conv::new([1, 1], 3, 1, &mut InitialWeights::Zero, &device);
         conv.weight = conv.weight.require_grad();
         let x = Tensor::<4>::ones([1, 1, 4, 4], &device);
         let gradient = |precision, scale: f64| {

@@ -13,7 +13,7 @@ use std::ops::Range;
 use burn::tensor::{Device, Tensor};
 
 use super::{
-    clock::{Clock, Part},
+    clock::{Clock, EpochPart},
     machines::Machines,
 };
 use crate::{
@@ -150,7 +150,7 @@ impl Loss {
         let hinge_weight = self.calibrated.map_or(0.0, |calibrated| calibrated.weight);
         let means = Tensor::cat(vec![nll.clone(), distortion.clone(), hinge.clone()], 0);
         let loss = nll + distortion.mul_scalar(self.weight) + hinge.mul_scalar(hinge_weight); // E8, E9
-        clock.lap(Part::Forward);
+        clock.lap(EpochPart::Forward);
         let scaled = self.scale != 1.0;
         let mut gradients = if scaled { loss.mul_scalar(self.scale) } else { loss }.backward();
         let parameters = network.parameters_mut();

@@ -15,21 +15,21 @@ use burn::tensor::{DType, Device, Tensor, TensorData};
 use nalgebra::DMatrix;
 
 use super::{
-    checkpoint::{self, Best, Progress},
+    checkpoint::{self, Best, RunState},
     epoch::{Epoch, Rdfc},
     examples::{Examples, Inputs},
     loss_scaling::Scaling,
     machines::Machines,
 };
 use crate::{
-    config::{Experiment, Precision, Standardise, Start},
+    config::{ConvPrecision, Experiment, Standardise, Start},
     data::{Scale, Split, Table, Targets},
     model::{
         codebook::{Codebook, uncertainty},
         divergence,
         network::{Network, Output, Wanted},
         resnet::ResNet,
-        snapshot::Trained,
+        snapshot::Snapshot,
     },
     support::{device, random::Random},
 };
@@ -83,7 +83,7 @@ pub struct Setting {
 #[derive(Clone, Debug)]
 pub struct Run {
     /// The model; after an image network, from its features on.
-    pub trained: Trained,
+    pub trained: Snapshot,
     /// The image network that learnt with it.
     pub images: Option<ResNet>,
     /// One entry an epoch.
@@ -245,14 +245,14 @@ pub(crate) fn restored(experiment: &Experiment, model: Rdfc, setting: &Setting) 
 }
 
 /// A fresh start, or what the checkpoint holds.
-fn begin(experiment: &Experiment, mut model: Rdfc, setting: &Setting) -> Result<Progress> {
+fn begin(experiment: &Experiment, mut model: Rdfc, setting: &Setting) -> Result<RunState> {
     model.replicas = device::replicas(&setting.device, experiment.training.replicas)?;
     if let Some(images) = &mut model.network.images {
         images.precision = precision(experiment.training.precision, &setting.device)?;
         model.scaling = (images.precision == DType::F16).then(Scaling::default);
     }
     model.machines.clone_from(&setting.machines);
-    let mut progress = Progress { model, history: Vec::new(), best: None };
+    let mut progress = RunState { model, history: Vec::new(), best: None };
     let stored = setting.checkpoint.as_deref().filter(|path| setting.resume && path.exists());
     match &setting.machines {
         None => stored.map_or(Ok(()), |path| checkpoint::read(path, experiment, setting, &mut progress))?,
@@ -313,27 +313,27 @@ pub(crate) fn epochs(
     Ok(finish(experiment, progress))
 }
 
-fn is_over(experiment: &Experiment, progress: &Progress) -> bool {
+fn is_over(experiment: &Experiment, progress: &RunState) -> bool {
     progress.model.epoch >= experiment.training.epochs || patience_is_over(experiment, progress)
 }
 
-fn finish(experiment: &Experiment, progress: Progress) -> Run {
-    let Progress { model, history, best } = progress;
+fn finish(experiment: &Experiment, progress: RunState) -> Run {
+    let RunState { model, history, best } = progress;
     let (network, codebook, kept_epoch) = match best {
         Some(best) => (best.network, best.codebook, best.epoch),
         None => (model.network, model.codebook, model.epoch),
     };
     let network = network.frozen();
-    let trained = Trained::new(&network, &codebook, experiment.objective.alpha);
+    let trained = Snapshot::new(&network, &codebook, experiment.objective.alpha);
     Run { trained, images: network.images, history, kept_epoch }
 }
 
 /// The device's type of this precision.
-fn precision(wanted: Precision, device: &Device) -> Result<DType> {
+fn precision(wanted: ConvPrecision, device: &Device) -> Result<DType> {
     let dtype = match wanted {
-        Precision::F32 => DType::F32,
-        Precision::Bf16 => DType::BF16,
-        Precision::F16 => DType::F16,
+        ConvPrecision::F32 => DType::F32,
+        ConvPrecision::Bf16 => DType::BF16,
+        ConvPrecision::F16 => DType::F16,
     };
     ensure!(
         device.supports_dtype(dtype),
@@ -351,7 +351,7 @@ pub(crate) fn set_aside(experiment: &Experiment, rows: usize, seed: u64) -> (Vec
     (kept, Some(order))
 }
 
-fn patience_is_over(experiment: &Experiment, progress: &Progress) -> bool {
+fn patience_is_over(experiment: &Experiment, progress: &RunState) -> bool {
     match (experiment.training.early_stopping, &progress.best) {
         (Some(stopping), Some(best)) => progress.model.epoch >= best.epoch + stopping.patience,
         _ => false,
@@ -359,7 +359,7 @@ fn patience_is_over(experiment: &Experiment, progress: &Progress) -> bool {
 }
 
 /// Keeps the model with the smallest E8 on the examples set aside, from the codes' start on.
-fn keep_best(experiment: &Experiment, watched: &Examples, progress: &mut Progress) {
+fn keep_best(experiment: &Experiment, watched: &Examples, progress: &mut RunState) {
     if !progress.model.started {
         return;
     }

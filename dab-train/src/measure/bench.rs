@@ -1,6 +1,6 @@
 //! How fast the trainer is: whole epochs of [`Rdfc`] on made-up data, timed part by part.
 //!
-//! `Shape` → [`measure`] → `Measured`, in a process of its own, so that threads and peak memory are its own too. The
+//! `BenchShape` → [`measure`] → `Measured`, in a process of its own, so that threads and peak memory are its own too. The
 //! same loop in PyTorch (`bench/pytorch.py`) reads the same experiment and gives the same JSON.
 
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use super::cost::Cost;
 use crate::{
     config::Experiment,
     data::{Split, Table, Targets},
-    learn::{clock::Part, epoch::Rdfc, examples::Examples, run},
+    learn::{clock::EpochPart, epoch::Rdfc, examples::Examples, run},
     model::{
         network::Output,
         resnet::{Architecture, CHANNELS},
@@ -32,7 +32,7 @@ const SIDE: usize = 32;
 
 /// A model and a number of examples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Shape {
+pub enum BenchShape {
     /// 691 × 8 → 50 → d 4, k 2, spectral: UCI Energy's.
     Small,
     /// 1024 × 2048 → 2048 × 3 → d 80, k 1000, diagonal: four batches of the published ImageNet bottleneck's.
@@ -62,7 +62,7 @@ pub struct Work {
     pub threads: usize,
 }
 
-impl Shape {
+impl BenchShape {
     /// Its name in experiment, table and JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -129,7 +129,7 @@ impl Work {
 /// Each part of an epoch at its fastest: the machine's other work is not the trainer's.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Measured {
-    /// Seconds of each part, in the order of [`Part::ALL`].
+    /// Seconds of each part, in the order of [`EpochPart::ALL`].
     pub parts: Vec<f64>,
     /// Processor time of an epoch on average, all threads together, seconds; where the system tells. Other programs take
     /// none of it, waiting threads that spin do.
@@ -175,7 +175,7 @@ impl Measured {
     /// Seconds of one of the four steps.
     #[must_use]
     pub fn step(&self, step: usize) -> f64 {
-        let parts = Part::ALL.iter().zip(&self.parts);
+        let parts = EpochPart::ALL.iter().zip(&self.parts);
         parts.filter(|(part, _)| part.step() == step).map(|(_, seconds)| seconds).sum()
     }
 }
@@ -215,7 +215,7 @@ fn epochs(work: &Work, device: &Device) -> Result<Measured> {
     }
     let cpu = cpu_seconds();
     let (begun, budget) = (Instant::now(), Duration::from_secs_f64(work.seconds));
-    let mut parts = vec![f64::INFINITY; Part::ALL.len()];
+    let mut parts = vec![f64::INFINITY; EpochPart::ALL.len()];
     let (mut epochs, mut nll) = (0_u32, f64::NAN);
     while epochs < LEAST || begun.elapsed() < budget {
         model.clock.start(device);
@@ -264,9 +264,9 @@ mod tests {
 
     #[test]
     fn an_epoch_is_measured_part_by_part() {
-        let work = Shape::Small.work(0.0, 1).unwrap();
+        let work = BenchShape::Small.work(0.0, 1).unwrap();
         let measured = measure(&work, &Device::flex()).unwrap();
-        assert_eq!(measured.parts.len(), Part::ALL.len());
+        assert_eq!(measured.parts.len(), EpochPart::ALL.len());
         assert!(measured.parts.iter().all(|&seconds| seconds > 0.0), "{measured:?}");
         let steps: f64 = (1..=4).map(|step| measured.step(step)).sum();
         assert!((steps - measured.seconds()).abs() < 1e-9);
@@ -274,20 +274,20 @@ mod tests {
 
     #[test]
     fn shapes_are_experiments() {
-        for shape in [Shape::Small, Shape::Large, Shape::Wrn16, Shape::Wrn28] {
+        for shape in [BenchShape::Small, BenchShape::Large, BenchShape::Wrn16, BenchShape::Wrn28] {
             assert_eq!(shape.work(1.0, 1).unwrap().experiment.name, shape.name());
         }
     }
 
     #[test]
     fn the_bottleneck_is_a_small_part_of_the_published_model() {
-        let work = Shape::Wrn28.work(1.0, 1).unwrap();
+        let work = BenchShape::Wrn28.work(1.0, 1).unwrap();
         let cost = work.cost();
         // Per image: 5.24 G multiply-adds in the network; 640 · 44 + 10 · (64 + 8) + 10 · 8³ + 8 · 10 after it.
         assert_eq!((cost.images / 1_000_000, cost.bottleneck), (5243, 34_080));
         assert!(cost.share() < 1e-5);
         let apart = work.bottleneck().unwrap();
         assert_eq!((apart.inputs, apart.cost().bottleneck, apart.cost().images), (640, 34_080, 0));
-        assert!(Shape::Small.work(1.0, 1).unwrap().bottleneck().is_none());
+        assert!(BenchShape::Small.work(1.0, 1).unwrap().bottleneck().is_none());
     }
 }

@@ -16,9 +16,9 @@ use crate::{
 /// Sizes of the ensembles.
 const ENSEMBLES: [usize; 2] = [2, 4];
 
-/// The rivals' measures.
+/// The baselines' measures.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Rivals {
+pub struct Comparison {
     /// One entry per score.
     pub scores: Vec<ScoreReport>,
     /// Regression: mean error of single plain networks with the same backbone.
@@ -26,11 +26,11 @@ pub struct Rivals {
     pub plain_rmse: Option<f64>,
 }
 
-/// Measures every rival that fits the task.
+/// Measures every baseline that fits the task.
 ///
 /// # Errors
-/// When a rival cannot be fitted to the training data.
-pub fn rivals(experiment: &Experiment, task: &Task, setting: &Setting) -> Result<Rivals> {
+/// When a baseline cannot be fitted to the training data.
+pub fn compare(experiment: &Experiment, task: &Task, setting: &Setting) -> Result<Comparison> {
     let found = baselines::on_features(task)?;
     let correct = match (&found.test_logits, &task.test.targets) {
         (Some(logits), Targets::Classes { labels, .. }) => Some(classification::correct(logits, labels)),
@@ -38,11 +38,11 @@ pub fn rivals(experiment: &Experiment, task: &Task, setting: &Setting) -> Result
     };
     let scores =
         found.scored.iter().map(|scored| scored.report(correct.as_deref())).collect::<Result<Vec<_>>>()?;
-    let mut rivals = Rivals { scores, plain_rmse: None };
+    let mut comparison = Comparison { scores, plain_rmse: None };
     if let Targets::Regression(targets) = &task.test.targets {
-        members(experiment, task, targets, setting, &mut rivals)?;
+        members(experiment, task, targets, setting, &mut comparison)?;
     }
-    Ok(rivals)
+    Ok(comparison)
 }
 
 /// Trains the ensembles' members and adds their scores and their mean error.
@@ -51,7 +51,7 @@ fn members(
     task: &Task,
     targets: &Table,
     setting: &Setting,
-    rivals: &mut Rivals,
+    comparison: &mut Comparison,
 ) -> Result<()> {
     let count = ENSEMBLES.into_iter().max().unwrap_or(1);
     let mut nets = Vec::new();
@@ -63,7 +63,7 @@ fn members(
     for net in &nets {
         sum += Regression::new(&net.predict(&task.test.inputs).0, targets, None)?.rmse;
     }
-    rivals.plain_rmse = Some(sum / nets.len() as f64);
+    comparison.plain_rmse = Some(sum / nets.len() as f64);
     for size in ENSEMBLES {
         ensure!(size <= nets.len(), "an ensemble of {size} needs as many members");
         let score = |inputs: &Table| {
@@ -77,7 +77,7 @@ fn members(
             test: score(&task.test.inputs)?,
             ood: ood.collect::<Result<_>>()?,
         };
-        rivals.scores.push(scored.report(None)?);
+        comparison.scores.push(scored.report(None)?);
     }
     Ok(())
 }

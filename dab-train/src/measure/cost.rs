@@ -13,7 +13,7 @@ use burn::tensor::Device;
 use crate::{
     config::Experiment,
     model::{
-        conv::Source,
+        conv::InitialWeights,
         encoder::Covariance,
         resnet::{CHANNELS, ResNet},
     },
@@ -43,7 +43,7 @@ impl Cost {
         let mut width = inputs;
         if let Some(images) = &experiment.backbone.images {
             let side = (inputs / CHANNELS).isqrt();
-            let network = ResNet::new(images.network, Source::Zero, &Device::flex()).cost(side, side);
+            let network = ResNet::new(images.network, InitialWeights::Zero, &Device::flex()).cost(side, side);
             cost.images = network.multiply_adds;
             cost.kept = if images.frozen { 0 } else { network.kept };
             width = images.network.features();

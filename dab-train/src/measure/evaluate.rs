@@ -1,6 +1,6 @@
 //! What a trained model is worth on its task.
 //!
-//! `Trained` + `Task` → [`evaluate`] → `Evaluation`: detection of each OOD set and of errors, accuracy or RMSE, and for
+//! `Snapshot` + `Task` → [`evaluate`] → `Evaluation`: detection of each OOD set and of errors, accuracy or RMSE, and for
 //! regression the interval that u gives.
 //!
 //! ```text
@@ -19,7 +19,7 @@ use crate::{
     data::{Table, Targets, Task},
     model::{
         network::Output,
-        snapshot::{Scores, Trained},
+        snapshot::{Scores, Snapshot},
     },
 };
 
@@ -75,7 +75,7 @@ pub struct TaskScores {
 ///
 /// # Errors
 /// When the task's inputs do not fit the model.
-pub fn score_task(trained: &Trained, task: &Task, device: &Device) -> Result<TaskScores> {
+pub fn score_task(trained: &Snapshot, task: &Task, device: &Device) -> Result<TaskScores> {
     let ood = task.ood.iter().map(|(name, inputs)| Ok((name.clone(), trained.score(inputs, device)?)));
     Ok(TaskScores {
         held_out: trained.score(&task.held_out.inputs, device)?,
@@ -135,7 +135,7 @@ pub fn interval_scale(scores: &Scores, targets: &Table) -> f64 {
 ///
 /// # Errors
 /// When scores and task do not belong together.
-pub fn evaluate(trained: &Trained, task: &Task, scores: &TaskScores) -> Result<Evaluation> {
+pub fn evaluate(trained: &Snapshot, task: &Task, scores: &TaskScores) -> Result<Evaluation> {
     let scored = Scored {
         name: "DAB".to_owned(),
         test: scores.test.uncertainty.clone(),

@@ -50,7 +50,7 @@ pub struct Codebook {
 
 /// P_κ = Σ_κ⁻¹ as a tensor.
 #[derive(Clone, Debug)]
-pub enum Precision {
+pub enum CodePrecision {
     /// `[codes, dim]`.
     Diagonal(Tensor<2>),
     /// `[codes, dim, dim]`.
@@ -63,7 +63,7 @@ pub struct Codes {
     /// m_κ `[codes, dim]`.
     pub means: Tensor<2>,
     /// Σ_κ⁻¹.
-    pub precision: Precision,
+    pub precision: CodePrecision,
     /// ln|Σ_κ| `[1, codes]`.
     pub log_det: Tensor<2>,
     /// ln π(κ) `[1, codes]`.
@@ -78,8 +78,8 @@ impl Codes {
     #[must_use]
     pub fn tracked(self) -> Self {
         let precision = match self.precision {
-            Precision::Diagonal(p) => Precision::Diagonal(p.autodiff()),
-            Precision::Full(p) => Precision::Full(p.autodiff()),
+            CodePrecision::Diagonal(p) => CodePrecision::Diagonal(p.autodiff()),
+            CodePrecision::Full(p) => CodePrecision::Full(p.autodiff()),
         };
         let (means, log_det) = (self.means.autodiff(), self.log_det.autodiff());
         Self { means, precision, log_det, log_prior: self.log_prior.autodiff(), expand: self.expand }
@@ -153,9 +153,9 @@ impl Codebook {
             means: constant(wide(&self.means), [codes, dim], device, dtype),
             precision: match self.kind {
                 Covariance::Diagonal => {
-                    Precision::Diagonal(constant(precisions, [codes, dim], device, dtype))
+                    CodePrecision::Diagonal(constant(precisions, [codes, dim], device, dtype))
                 }
-                _ => Precision::Full(constant(precisions, [codes, dim, dim], device, dtype)),
+                _ => CodePrecision::Full(constant(precisions, [codes, dim, dim], device, dtype)),
             },
             log_det: constant(log_dets, [1, codes], device, dtype),
             log_prior: constant(

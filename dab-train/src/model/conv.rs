@@ -49,7 +49,7 @@ pub struct Norm {
 
 /// Where kernels come from.
 #[derive(Debug)]
-pub enum Source<'a> {
+pub enum InitialWeights<'a> {
     /// He normal with a variance of 2 / (inputs · k²), cut at two standard deviations (Keras' `he_normal`).
     Random(&'a mut Random),
     /// Zero: for counting, or to be overwritten by a file's numbers.
@@ -63,13 +63,13 @@ impl Conv {
         [inputs, outputs]: [usize; 2],
         kernel: usize,
         stride: usize,
-        source: &mut Source,
+        source: &mut InitialWeights,
         device: &Device,
     ) -> Self {
         let columns = inputs * kernel * kernel;
         let weight = match source {
-            Source::Zero => Tensor::zeros([outputs, columns], device),
-            Source::Random(random) => {
+            InitialWeights::Zero => Tensor::zeros([outputs, columns], device),
+            InitialWeights::Random(random) => {
                 let std = (2.0 / columns as f64).sqrt();
                 let draw = |_| (std * random.cut_normal()) as f32;
                 let values: Vec<f32> = (0..outputs * columns).map(draw).collect();

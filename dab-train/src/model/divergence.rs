@@ -13,7 +13,7 @@
 use burn::tensor::Tensor;
 
 use super::{
-    codebook::{Codes, Precision},
+    codebook::{CodePrecision, Codes},
     encoder::Encoding,
 };
 
@@ -24,7 +24,7 @@ pub fn kl(encoding: &Encoding, codes: &Codes) -> Tensor<2> {
     let count = codes.means.dims()[0];
     let cov = encoding.cov(); // [batch, d] or [batch, d²]
     let (trace, square) = match &codes.precision {
-        Precision::Diagonal(precision) if codes.expand => {
+        CodePrecision::Diagonal(precision) if codes.expand => {
             // About the codes' centre: Σ (μ² + s²) p − 2 Σ μ m p + Σ m² p, two products [batch, d] × [d, codes].
             let centre = codes.means.clone().detach().mean_dim(0); // [1, d]
             let (mean, own) = (encoding.mean.clone() - centre.clone(), codes.means.clone() - centre);
@@ -33,14 +33,14 @@ pub fn kl(encoding: &Encoding, codes: &Codes) -> Tensor<2> {
             let trace = (cov + mean.square()).matmul(precision.clone().transpose());
             (trace, cross + (own * weighted).sum_dim(1).transpose())
         }
-        Precision::Diagonal(precision) => {
+        CodePrecision::Diagonal(precision) => {
             let trace = cov.matmul(precision.clone().transpose()); // [batch, codes]
             let offset =
                 encoding.mean.clone().unsqueeze_dim::<3>(1) - codes.means.clone().unsqueeze_dim::<3>(0);
             let square = (offset.square() * precision.clone().unsqueeze_dim::<3>(0)).sum_dim(2);
             (trace, square.reshape([batch, count]))
         }
-        Precision::Full(precision) => {
+        CodePrecision::Full(precision) => {
             let flat = precision.clone().reshape([count, dim * dim]);
             let trace = cov.matmul(flat.transpose());
             // [codes, batch, d] = [1, batch, d] − [codes, 1, d]

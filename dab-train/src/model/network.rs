@@ -8,7 +8,7 @@ use burn::tensor::{Device, Tensor, activation::log_softmax};
 
 use super::{
     activation::{Activation, activate},
-    conv::{Source, Statistics},
+    conv::{InitialWeights, Statistics},
     dense::{Dense, Mlp},
     encoder::{Covariance, Encoding},
     resnet::{CHANNELS, ResNet},
@@ -100,7 +100,8 @@ impl Network {
         let bottleneck = &experiment.bottleneck;
         let mut random = Random::new(seed, "weights");
         let learnt = experiment.backbone.images.as_ref().filter(|images| !images.frozen);
-        let images = learnt.map(|images| ResNet::new(images.network, Source::Random(&mut random), device));
+        let images =
+            learnt.map(|images| ResNet::new(images.network, InitialWeights::Random(&mut random), device));
         let inputs = learnt.map_or(inputs, |images| images.network.features());
         let backbone = Mlp::random(inputs, &experiment.backbone.layers, how, &mut random, device);
         let features = experiment.backbone.layers.last().map_or(inputs, |layer| layer.units);

@@ -18,7 +18,7 @@ use burn::tensor::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::conv::{Conv, Norm, Source, Statistics};
+use super::conv::{Conv, InitialWeights, Norm, Statistics};
 
 /// Colours of an image.
 pub const CHANNELS: usize = 3;
@@ -143,7 +143,7 @@ pub struct Cost {
 impl ResNet {
     /// A network on `device`, its norms at the identity.
     #[must_use]
-    pub fn new(architecture: Architecture, mut source: Source, device: &Device) -> Self {
+    pub fn new(architecture: Architecture, mut source: InitialWeights, device: &Device) -> Self {
         let mut conv = |shape, kernel, stride| Conv::new(shape, kernel, stride, &mut source, device);
         let norm = |channels| Norm::new(channels, device);
         let (stem_width, stem_kernel, stem_stride) = match architecture {

@@ -6,7 +6,7 @@ use super::*;
 use crate::{config::Experiment, learn::epoch::Rdfc, model::network::Output, support::random::Random};
 
 fn zero(architecture: Architecture) -> ResNet {
-    ResNet::new(architecture, Source::Zero, &Device::flex())
+    ResNet::new(architecture, InitialWeights::Zero, &Device::flex())
 }
 
 fn count<'a>(parameters: impl Iterator<Item = &'a mut Tensor<2>>) -> usize {
@@ -60,7 +60,7 @@ const BATCH: usize = 16;
 /// A network with random kernels and one batch of noise.
 fn sample(architecture: Architecture, side: usize) -> (ResNet, Tensor<4>) {
     let mut random = Random::new(1, "network");
-    let network = ResNet::new(architecture, Source::Random(&mut random), &Device::flex());
+    let network = ResNet::new(architecture, InitialWeights::Random(&mut random), &Device::flex());
     let values: Vec<f32> = (0..BATCH * 3 * side * side).map(|_| random.normal() as f32).collect();
     let x = Tensor::from_data(TensorData::new(values, [BATCH, CHANNELS, side, side]), &Device::flex());
     (network, x)
@@ -127,7 +127,7 @@ fn gradients_reach_every_parameter() {
     ] {
         let mut random = Random::new(2, "network");
         let device = Device::flex().autodiff();
-        let mut network = ResNet::new(architecture, Source::Random(&mut random), &device);
+        let mut network = ResNet::new(architecture, InitialWeights::Random(&mut random), &device);
         network.parameters_mut().for_each(|parameter| *parameter = parameter.clone().require_grad());
         let values: Vec<f32> = (0..2 * 3 * 32 * 32).map(|_| random.normal() as f32).collect();
         let x = Tensor::from_data(TensorData::new(values, [2, CHANNELS, 32, 32]), &device);

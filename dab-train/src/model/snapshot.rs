@@ -43,7 +43,7 @@ pub struct Affine {
 
 /// A backbone layer as plain numbers.
 #[derive(Clone, Debug, PartialEq)]
-pub struct TrainedLayer {
+pub struct SnapshotLayer {
     /// The affine map.
     pub affine: Affine,
     /// What follows it.
@@ -54,11 +54,11 @@ pub struct TrainedLayer {
 
 /// A trained model.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Trained {
+pub struct Snapshot {
     /// What is done to raw inputs first.
     pub input_scale: Scale,
     /// Inputs → features.
-    pub layers: Vec<TrainedLayer>,
+    pub layers: Vec<SnapshotLayer>,
     /// Applied to the features before the head.
     pub activation: Activation,
     /// Features → (μ, covariance numbers).
@@ -114,13 +114,13 @@ impl Affine {
     }
 }
 
-impl Trained {
+impl Snapshot {
     /// Reads a network (from an image network's features on) and its codebook into plain numbers, nothing scaled.
     #[must_use]
     pub fn new(network: &Network, codebook: &Codebook, alpha: f64) -> Self {
         let first = network.backbone.layers.first().map_or(&network.head, |layer| &layer.dense);
         let inputs = first.weight.dims()[0];
-        let layers = network.backbone.layers.iter().map(|layer| TrainedLayer {
+        let layers = network.backbone.layers.iter().map(|layer| SnapshotLayer {
             affine: Affine::read(&layer.dense),
             activation: layer.activation,
             residual: layer.residual,

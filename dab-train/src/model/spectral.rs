@@ -14,7 +14,7 @@ use burn::tensor::{DType, Tensor, TensorData};
 use dab_core::isa::{Isa, Kernel};
 
 use super::encoder;
-use crate::support::simd::Wide;
+use crate::support::simd::Widest;
 
 /// Jacobi sweeps, at most. Convergence is quadratic: 8×8 needs 5 for full f32 precision, 7 for f64.
 const SWEEPS: usize = 8;
@@ -93,7 +93,7 @@ pub fn eigen(a: Tensor<3>) -> (Tensor<2>, Tensor<3>) {
     let cells = dim * dim;
     let (mut values, mut vectors) = (vec![0.0; batch * dim], vec![0.0; batch * cells]);
     let (mut matrix, mut basis) = (vec![[0.0; LANES]; cells], vec![[0.0; LANES]; cells]);
-    let isa = Wide::detect();
+    let isa = Widest::detect();
     for first in (0..batch).step_by(LANES) {
         let lanes = first..batch.min(first + LANES);
         for (cell, lane) in matrix.iter_mut().enumerate() {

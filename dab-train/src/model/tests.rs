@@ -3,7 +3,7 @@
 use burn::tensor::{DType, Device, Tensor};
 
 use super::{
-    codebook::{Codebook, Codes, Precision, Shrinkage, moments, uncertainty},
+    codebook::{CodePrecision, Codebook, Codes, Shrinkage, moments, uncertainty},
     divergence,
     encoder::{Covariance, Encoding},
     spectral,
@@ -60,10 +60,10 @@ fn entrywise(a: &[f64], b: &[f64]) -> f64 {
 /// The golden codes as f64 tensors, means tracked.
 fn golden_codes(golden: &mut Golden, dim: usize, codes: usize, full: bool) -> Codes {
     let precision = if full {
-        Precision::Full(wide(golden.numbers("centroid_prec"), [codes, dim, dim]))
+        CodePrecision::Full(wide(golden.numbers("centroid_prec"), [codes, dim, dim]))
     } else {
         let variances = golden.numbers("centroid_var");
-        Precision::Diagonal(wide(variances.iter().map(|v| 1.0 / v).collect(), [codes, dim]))
+        CodePrecision::Diagonal(wide(variances.iter().map(|v| 1.0 / v).collect(), [codes, dim]))
     };
     let log_det = if full {
         golden.numbers("centroid_logdet")

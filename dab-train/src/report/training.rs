@@ -11,11 +11,11 @@ use crate::{
     measure::metrics::{ScoreReport, Summary},
 };
 
-/// The page of all seeds; figures are the first seed's.
+/// report.html of all seeds; figures are the first seed's.
 ///
 /// # Errors
 /// When seeds were measured on different sets.
-pub fn page(
+pub fn training_report(
     experiment: &Experiment,
     all: &[Seeded],
     baselines: &[Vec<ScoreReport>],

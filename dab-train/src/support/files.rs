@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 /// Names that are tried for the file beside the target.
 const ATTEMPTS: u32 = 100;
 
-/// A file in the making. Dropped without [`WholeFile::commit`], it disappears.
+/// A file in the making. Dropped without [`AtomicFile::commit`], it disappears.
 #[derive(Debug)]
-pub struct WholeFile {
+pub struct AtomicFile {
     /// `None` once committed.
     file: Option<BufWriter<File>>,
     /// `None` when the target is a device or a pipe, which is written directly.
@@ -20,7 +20,7 @@ pub struct WholeFile {
     target: PathBuf,
 }
 
-impl WholeFile {
+impl AtomicFile {
     /// Starts a file that will be called `target`.
     ///
     /// # Errors
@@ -76,7 +76,7 @@ impl WholeFile {
     }
 }
 
-impl Write for WholeFile {
+impl Write for AtomicFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.file.as_mut().map_or(Ok(0), |file| file.write(bytes))
     }
@@ -86,7 +86,7 @@ impl Write for WholeFile {
     }
 }
 
-impl Drop for WholeFile {
+impl Drop for AtomicFile {
     fn drop(&mut self) {
         self.file = None;
         if let Some(draft) = &self.draft {
@@ -105,12 +105,12 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("dab-whole-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let target = folder.join("out");
-        let mut abandoned = WholeFile::create(&target).unwrap();
+        let mut abandoned = AtomicFile::create(&target).unwrap();
         abandoned.write_all(b"half").unwrap();
-        drop((abandoned, WholeFile::create(&target).unwrap()));
+        drop((abandoned, AtomicFile::create(&target).unwrap()));
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
-        WholeFile::write(&target, b"first").unwrap();
-        WholeFile::write(&target, b"second").unwrap();
+        AtomicFile::write(&target, b"first").unwrap();
+        AtomicFile::write(&target, b"second").unwrap();
         assert_eq!(std::fs::read(&target).unwrap(), b"second");
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
         std::fs::remove_dir_all(&folder).unwrap();

@@ -1,6 +1,6 @@
 //! The core's kernels on the widest instructions that this processor has.
 //!
-//! `dab-core` is compiled for the baseline of its target; [`Wide`] calls its kernels from functions that
+//! `dab-core` is compiled for the baseline of its target; [`Widest`] calls its kernels from functions that
 //! are compiled for AVX2 (x86-64) or NEON (aarch64), chosen once, at run time. Surprising: it is only faster.
 //! The order of every sum is fixed and nothing is fused, so the bits are those of
 //! [`Baseline`](dab_core::isa::Baseline).
@@ -10,9 +10,9 @@ use pulp::{Arch, Simd, WithSimd};
 
 /// The widest instructions of this processor.
 #[derive(Clone, Copy, Debug)]
-pub struct Wide(Arch);
+pub struct Widest(Arch);
 
-impl Wide {
+impl Widest {
     /// Asks the processor, once; keep the answer.
     #[must_use]
     pub fn detect() -> Self {
@@ -39,7 +39,7 @@ impl<K: Kernel> WithSimd for Op<K> {
     }
 }
 
-impl Isa for Wide {
+impl Isa for Widest {
     #[inline(always)]
     fn run<K: Kernel>(self, kernel: K) -> K::Output {
         self.0.dispatch(Op(kernel))
@@ -109,7 +109,7 @@ mod tests {
         for covariance in CovarianceKind::ALL {
             let bytes = model(covariance);
             let model = bytes.model().unwrap();
-            let wide = Wide::detect();
+            let wide = Widest::detect();
             let mut scratch = vec![0.0; model.scratch_len()];
             model.self_test_on(wide, &mut scratch).unwrap();
             for seed in 0..50 {

@@ -5,7 +5,7 @@ use std::io::Read;
 use anyhow::{Context, Result, bail};
 use csv::ByteRecord;
 
-use super::{BadRow, Fault, Header, Layout, Progress, RowError};
+use super::{BadRow, Fault, Header, Layout, ReadProgress, RowError};
 
 /// Separators that people use; for a hint when the chosen one does not fit.
 const SEPARATORS: [u8; 3] = [b',', b';', b'\t'];
@@ -124,8 +124,8 @@ impl CsvRows {
         Some(char::from(*other))
     }
 
-    pub(super) fn progress(&self) -> Progress {
-        Progress { done: self.reader.position().byte(), total: self.total, bytes: true }
+    pub(super) fn progress(&self) -> ReadProgress {
+        ReadProgress { done: self.reader.position().byte(), total: self.total, bytes: true }
     }
 }
 

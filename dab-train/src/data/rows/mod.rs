@@ -21,14 +21,14 @@ const BUFFER: usize = 1 << 18;
 
 /// Where rows come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum RowSource {
     /// Standard input, written `-`.
     Stdin,
     /// A file.
     File(PathBuf),
 }
 
-impl Source {
+impl RowSource {
     /// `-` is standard input.
     #[must_use]
     pub fn new(path: &Path) -> Self {
@@ -36,7 +36,7 @@ impl Source {
     }
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for RowSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stdin => write!(f, "standard input"),
@@ -150,7 +150,7 @@ pub enum RowError {
 
 /// How far a stream has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct ReadProgress {
     /// Bytes or rows read.
     pub done: u64,
     /// Of how many, if that is known.
@@ -160,26 +160,26 @@ pub struct Progress {
 }
 
 /// A stream of rows.
-pub struct Rows(Format);
+pub struct RowReader(Format);
 
 enum Format {
     Csv(Box<CsvRows>),
     Npy(Box<NpyRows>),
 }
 
-impl Rows {
+impl RowReader {
     /// Opens a source and finds out what it is.
     ///
     /// # Errors
     /// When it cannot be read, or its shape or names do not fit.
-    pub fn open(source: &Source, layout: &Layout) -> Result<Self> {
+    pub fn open(source: &RowSource, layout: &Layout) -> Result<Self> {
         Self::from_source(source, layout).with_context(|| source.to_string())
     }
 
-    fn from_source(source: &Source, layout: &Layout) -> Result<Self> {
+    fn from_source(source: &RowSource, layout: &Layout) -> Result<Self> {
         let (mut reader, total): (Box<dyn Read>, _) = match source {
-            Source::Stdin => (Box::new(io::stdin().lock()), None),
-            Source::File(path) => {
+            RowSource::Stdin => (Box::new(io::stdin().lock()), None),
+            RowSource::File(path) => {
                 let file = File::open(path)?;
                 let metadata = file.metadata()?;
                 if metadata.is_dir() {
@@ -205,7 +205,7 @@ impl Rows {
         let whole = io::BufReader::with_capacity(BUFFER, Cursor::new(start).chain(reader));
         if npy {
             let file = match source {
-                Source::File(path) if total.is_some() => Some(path),
+                RowSource::File(path) if total.is_some() => Some(path),
                 _ => None,
             };
             let rows = NpyRows::new(Box::new(whole), file.map(PathBuf::as_path), layout)?;
@@ -229,7 +229,7 @@ impl Rows {
 
     /// How far the stream has come.
     #[must_use]
-    pub fn progress(&self) -> Progress {
+    pub fn progress(&self) -> ReadProgress {
         match &self.0 {
             Format::Csv(rows) => rows.progress(),
             Format::Npy(rows) => rows.progress(),

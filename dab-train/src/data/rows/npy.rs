@@ -11,7 +11,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use half::f16;
 use npyz::{DType, Endianness, NpyHeader, Order, TypeChar};
 
-use super::{BadRow, Fault, Layout, Progress, RowError};
+use super::{BadRow, Fault, Layout, ReadProgress, RowError};
 
 /// Values that a block of a Fortran-ordered array holds.
 const BLOCK: usize = 1 << 20;
@@ -150,8 +150,8 @@ impl NpyRows {
         }
     }
 
-    pub(super) fn progress(&self) -> Progress {
-        Progress { done: self.row, total: Some(self.rows), bytes: false }
+    pub(super) fn progress(&self) -> ReadProgress {
+        ReadProgress { done: self.row, total: Some(self.rows), bytes: false }
     }
 }
 

@@ -58,7 +58,7 @@ impl Backbone {
 /// Settings of the image experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Config {
+pub struct Cifar10Config {
     /// Which network made the features.
     pub backbone: Backbone,
     /// Where the held-out part is taken from.
@@ -67,13 +67,13 @@ pub struct Config {
     pub held_out: f64,
 }
 
-impl Default for Config {
+impl Default for Cifar10Config {
     fn default() -> Self {
         Self { backbone: Backbone::Resnet56, held_out_from: HeldOutFrom::Train, held_out: 0.1 }
     }
 }
 
-impl Config {
+impl Cifar10Config {
     fn open(&self, root: &Path) -> Result<Npz> {
         Npz::open(&stored(root, format!("cifar10/cifar10_{}_feats_f16.npz", self.backbone.name()))?)
     }
@@ -153,7 +153,7 @@ mod tests {
         ) else {
             return;
         };
-        let mut config = Config { backbone: Backbone::Resnet8, ..Config::default() };
+        let mut config = Cifar10Config { backbone: Backbone::Resnet8, ..Cifar10Config::default() };
         let (task, _) = config.load(0, &root).unwrap();
         task.check().unwrap();
         let rows = (task.train.inputs.rows, task.held_out.inputs.rows, task.test.inputs.rows);

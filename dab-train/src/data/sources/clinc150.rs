@@ -26,18 +26,18 @@ const FAR: [&str; 4] = ["trec", "sst2", "agnews", "wiki"];
 /// Settings of the intent experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Config {
+pub struct Clinc150Config {
     /// Whether far-away text joins the out-of-scope questions.
     pub far: bool,
 }
 
-impl Default for Config {
+impl Default for Clinc150Config {
     fn default() -> Self {
         Self { far: true }
     }
 }
 
-impl Config {
+impl Clinc150Config {
     pub(crate) fn load(&self, root: &Path) -> Result<(Task, Description)> {
         let mut npz = Npz::open(&stored(root, "clinc150/clinc150_minilm_f16.npz")?)?;
         let parts = ["train", "val", "test"];
@@ -77,7 +77,7 @@ mod tests {
         else {
             return;
         };
-        let (task, description) = Config::default().load(&root).unwrap();
+        let (task, description) = Clinc150Config::default().load(&root).unwrap();
         task.check().unwrap();
         assert_eq!((task.train.inputs.rows, task.train.inputs.cols), (15_000, 384));
         assert_eq!((task.held_out.inputs.rows, task.test.inputs.rows), (3_000, 4_500));

@@ -29,7 +29,7 @@ const HELD_OUT: usize = 400;
 /// Settings of the demo.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Config {
+pub struct ClustersConfig {
     /// 1 or 2 training intervals.
     pub clusters: usize,
     /// Training points in all, half of them in each of two clusters.
@@ -40,7 +40,7 @@ pub struct Config {
     pub grid: usize,
 }
 
-impl Default for Config {
+impl Default for ClustersConfig {
     fn default() -> Self {
         Self { clusters: 1, points: 20, noise: 3.0, grid: 201 }
     }
@@ -59,7 +59,7 @@ pub fn grid(points: usize) -> Table {
     Table::column((0..points).map(|i| i as f32 * step - GRID_EDGE).collect())
 }
 
-impl Config {
+impl ClustersConfig {
     fn intervals(&self) -> Result<&'static [(f64, f64)]> {
         ensure!((1..=2).contains(&self.clusters), "clusters = {}: the demo has 1 or 2", self.clusters);
         Ok(if self.clusters == 1 { &ONE } else { &TWO })
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn points_lie_in_their_intervals_and_repeat() {
         for clusters in [1, 2] {
-            let config = Config { clusters, ..Config::default() };
+            let config = ClustersConfig { clusters, ..ClustersConfig::default() };
             let (task, _) = config.load(5).unwrap();
             task.check().unwrap();
             assert_eq!(task.train.inputs.rows, 20);
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn noise_has_the_papers_variance() {
-        let config = Config { points: 20_000, ..Config::default() };
+        let config = ClustersConfig { points: 20_000, ..ClustersConfig::default() };
         let train = config.load(0).unwrap().0.train;
         let Targets::Regression(y) = &train.targets else { panic!("regression") };
         let squares = train.inputs.values.iter().zip(&y.values).map(|(&x, &y)| (y - truth(x)).powi(2));
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn odd_settings_are_refused() {
         for bad in ["clusters = 3", "points = 0", "noise = -1.0", "grid = 1"] {
-            assert!(toml::from_str::<Config>(bad).unwrap().load(0).is_err(), "{bad}");
+            assert!(toml::from_str::<ClustersConfig>(bad).unwrap().load(0).is_err(), "{bad}");
         }
     }
 }

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     data::{
         Description, Split, Table, Targets, Task, class_counts,
-        files::{self, Labels, Source},
+        files::{self, FilePart, Labels},
         listed, split,
     },
     support::random::Random,
@@ -24,7 +24,7 @@ use crate::{
 /// Settings for the user's own data. A file is `x.npy`, `x.npz:key`, `x.csv` or `x.csv:column`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
+pub struct FeaturesConfig {
     /// Name of the task, for titles.
     #[serde(default = "default_name")]
     pub name: String,
@@ -87,13 +87,13 @@ enum Answers {
 }
 
 /// Inputs and answers of the same rows, as read.
-struct Part {
+struct FileRows {
     inputs: Table,
     names: Vec<String>,
     answers: Answers,
 }
 
-impl Config {
+impl FeaturesConfig {
     /// The least a user gives: features and labels, everything else by default.
     #[must_use]
     pub fn new(features: &str, labels: &str) -> Self {
@@ -161,8 +161,8 @@ impl Config {
         let mut ood = Vec::new();
         for set in &self.ood {
             // An OOD csv may carry the same label column as the training file; it is dropped alike.
-            let label = Source::parse(answers).part;
-            let (table, names) = files::table(&Source::parse(&set.file), label.as_deref())?;
+            let label = FilePart::parse(answers).part;
+            let (table, names) = files::table(&FilePart::parse(&set.file), label.as_deref())?;
             let what = format!("OOD set {}", set.name);
             ood.push((set.name.clone(), aligned(&input_names, table, &names, &what, &mut warnings)));
         }
@@ -172,8 +172,8 @@ impl Config {
     }
 
     /// Inputs of `features` and what `answers` says about each.
-    fn read(&self, features: &str, answers: &str) -> Result<Part> {
-        let source = Source::parse(answers);
+    fn read(&self, features: &str, answers: &str) -> Result<FileRows> {
+        let source = FilePart::parse(answers);
         let (found, read) = if self.labels.is_some() {
             let labels = files::labels(&source)?;
             (labels.len(), Answers::Labels(labels))
@@ -187,13 +187,13 @@ impl Config {
             "{features} has {} rows but {answers} has {found}: every row needs its own label or target",
             inputs.rows
         );
-        Ok(Part { inputs, names, answers: read })
+        Ok(FileRows { inputs, names, answers: read })
     }
 }
 
 /// Inputs of `file`, without the column that `answers` takes from the same file.
 fn read_inputs(file: &str, answers: &str) -> Result<(Table, Vec<String>)> {
-    let (source, answers) = (Source::parse(file), Source::parse(answers));
+    let (source, answers) = (FilePart::parse(file), FilePart::parse(answers));
     let label = answers.part.filter(|_| answers.path == source.path);
     files::table(&source, label.as_deref())
 }
@@ -221,7 +221,7 @@ fn aligned(
 }
 
 /// Splits with targets of one kind, classes numbered over all of them; and the output names.
-fn join(parts: Vec<Part>) -> Result<(Vec<Split>, Vec<String>)> {
+fn join(parts: Vec<FileRows>) -> Result<(Vec<Split>, Vec<String>)> {
     let labels: Vec<Labels> = parts
         .iter()
         .filter_map(|part| if let Answers::Labels(l) = &part.answers { Some(l.clone()) } else { None })
@@ -231,7 +231,7 @@ fn join(parts: Vec<Part>) -> Result<(Vec<Split>, Vec<String>)> {
     let mut names = classes.clone();
     let splits = parts
         .into_iter()
-        .map(|Part { inputs, answers, .. }| {
+        .map(|FileRows { inputs, answers, .. }| {
             let targets = match answers {
                 Answers::Labels(_) => {
                     Targets::Classes { labels: numbered.next().unwrap_or_default(), count: classes.len() }
@@ -318,14 +318,14 @@ mod tests {
         file(name, &format!("w,h,species\n{}\n", rows.join("\n")))
     }
 
-    fn run(config: Config) -> Result<(Task, Description)> {
+    fn run(config: FeaturesConfig) -> Result<(Task, Description)> {
         load_described(&DataConfig::Features(config), 3, Path::new("unused"))
     }
 
     #[test]
     fn one_csv_is_enough() {
         let csv = trees("trees.csv", &["oak", "elm"]);
-        let mut config = Config::new(&csv, &format!("{csv}:species"));
+        let mut config = FeaturesConfig::new(&csv, &format!("{csv}:species"));
         config.ood.push(Ood { name: "far".into(), file: file("far.csv", "h,w,species\n1,2,palm\n") });
         let (task, description) = run(config).unwrap();
         assert_eq!((task.train.inputs.rows, task.held_out.inputs.rows, task.test.inputs.rows), (72, 8, 20));
@@ -339,17 +339,17 @@ mod tests {
     #[test]
     fn what_cannot_work_is_said() {
         let csv = trees("one.csv", &["oak"]);
-        let message = run(Config::new(&csv, &format!("{csv}:species"))).unwrap_err().to_string();
+        let message = run(FeaturesConfig::new(&csv, &format!("{csv}:species"))).unwrap_err().to_string();
         assert!(message.contains("one class only"), "{message}");
         let short = file("short.csv", "0\n1\n");
         let csv = trees("two.csv", &["oak", "elm"]);
         let features = file("f.csv", "1,2\n3,4\n5,6\n");
-        let message = run(Config::new(&features, &short)).unwrap_err().to_string();
+        let message = run(FeaturesConfig::new(&features, &short)).unwrap_err().to_string();
         assert!(message.contains("f.csv has 3 rows but") && message.contains("short.csv has 2"), "{message}");
-        let mut both = Config::new(&csv, &format!("{csv}:species"));
+        let mut both = FeaturesConfig::new(&csv, &format!("{csv}:species"));
         both.targets = Some(csv.clone());
         assert!(run(both).unwrap_err().to_string().contains("either"));
-        let mut half = Config::new(&csv, &format!("{csv}:species"));
+        let mut half = FeaturesConfig::new(&csv, &format!("{csv}:species"));
         half.test_features = Some(csv);
         assert!(run(half).unwrap_err().to_string().contains("go together"));
     }
@@ -357,7 +357,7 @@ mod tests {
     #[test]
     fn regression_targets_keep_their_units() {
         let csv = file("r.csv", "x,y\n1,10\n2,20\n3,30\n4,40\n5,50\n");
-        let mut config = Config::new(&csv, "");
+        let mut config = FeaturesConfig::new(&csv, "");
         (config.labels, config.targets) = (None, Some(format!("{csv}:y")));
         let (task, description) = run(config).unwrap();
         let Targets::Regression(y) = &task.train.targets else { panic!("regression") };

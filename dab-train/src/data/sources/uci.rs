@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     data::{
         Description, Scale, Split, Table, Targets, Task,
-        files::{self, Source},
+        files::{self, FilePart},
         split, stored,
     },
     support::random::Random,
@@ -89,7 +89,7 @@ impl Scaling {
 /// Settings of a UCI experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Config {
+pub struct UciConfig {
     /// What is learnt.
     pub set: Set,
     /// What it is told from.
@@ -100,7 +100,7 @@ pub struct Config {
     pub held_out: f64,
 }
 
-impl Default for Config {
+impl Default for UciConfig {
     fn default() -> Self {
         Self {
             set: Set::Energy,
@@ -121,13 +121,13 @@ struct Cut {
 fn read(set: Set, seed: u64, root: &Path) -> Result<Cut> {
     let (name, file) = set.names();
     let path = stored(root, format!("uci/{file}.csv.gz"))?;
-    let (table, names) = files::table(&Source { path, part: None }, None)?;
+    let (table, names) = files::table(&FilePart { path, part: None }, None)?;
     let (train, test) =
         split::fraction(table.rows, TEST_SHARE, &mut Random::new(seed, &format!("uci/{name}")));
     Ok(Cut { train: table.select(&train), test: table.select(&test), names })
 }
 
-impl Config {
+impl UciConfig {
     pub(crate) fn load(&self, seed: u64, root: &Path) -> Result<(Task, Description)> {
         ensure!((0.0..1.0).contains(&self.held_out), "held_out = {}: a share below 1", self.held_out);
         let cut = read(self.set, seed, root)?;
@@ -185,7 +185,7 @@ mod tests {
         let Some(root) = crate::stored::data("the_protocol_of_energy", "uci/energy_efficiency.csv.gz") else {
             return;
         };
-        let (task, description) = Config::default().load(1, &root).unwrap();
+        let (task, description) = UciConfig::default().load(1, &root).unwrap();
         task.check().unwrap();
         assert_eq!(
             (task.train.inputs.rows, task.held_out.inputs.rows, task.test.inputs.rows),
@@ -199,7 +199,7 @@ mod tests {
         let Targets::Regression(y) = &task.train.targets else { panic!("regression") };
         let stats = y.column_stats()[0];
         assert!(stats.mean.abs() < 1e-5 && (stats.std - 1.0).abs() < 1e-5);
-        let again = Config::default().load(1, &root).unwrap().0;
+        let again = UciConfig::default().load(1, &root).unwrap().0;
         assert_eq!(again, task);
     }
 }

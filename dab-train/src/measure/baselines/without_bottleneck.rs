@@ -26,7 +26,7 @@ use crate::{
 
 /// A trained plain network.
 #[derive(Clone, Debug)]
-pub struct Plain {
+pub struct NetworkWithoutBottleneck {
     backbone: Mlp,
     decoder: Dense,
     log_variance: Option<Tensor<2>>,
@@ -39,7 +39,7 @@ pub struct Plain {
 ///
 /// # Errors
 /// When the experiment contradicts itself.
-pub fn train(experiment: &Experiment, split: &Split, setting: &Setting) -> Result<Plain> {
+pub fn train(experiment: &Experiment, split: &Split, setting: &Setting) -> Result<NetworkWithoutBottleneck> {
     experiment.check()?;
     let (output, target_scale) = match &split.targets {
         Targets::Regression(values) => {
@@ -59,7 +59,8 @@ pub fn train(experiment: &Experiment, split: &Split, setting: &Setting) -> Resul
         Output::Regression(count, OutputVariance::Homoscedastic) => Some(Tensor::zeros([1, count], &device)),
         _ => None,
     };
-    let mut plain = Plain { backbone, decoder, log_variance, output, input_scale, target_scale };
+    let mut plain =
+        NetworkWithoutBottleneck { backbone, decoder, log_variance, output, input_scale, target_scale };
     plain.parameters_mut().into_iter().for_each(|parameter| *parameter = parameter.clone().require_grad());
     let config = &experiment.optimiser;
     let mut optimiser = Optimiser::of(config);
@@ -86,7 +87,7 @@ pub fn train(experiment: &Experiment, split: &Split, setting: &Setting) -> Resul
     Ok(plain)
 }
 
-impl Plain {
+impl NetworkWithoutBottleneck {
     fn parameters_mut(&mut self) -> Vec<&mut Tensor<2>> {
         let layers = self.backbone.layers.iter_mut().map(|layer| &mut layer.dense);
         layers
