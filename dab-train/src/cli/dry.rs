@@ -6,9 +6,9 @@ use anyhow::{Context, Result};
 use burn::tensor::Device;
 
 use crate::{
-    config::Experiment,
+    config::{Experiment, Rule},
     data::{self, DataConfig, Targets, images, sets::Known},
-    learn::{epoch::Rdfc, optimiser::Rule},
+    learn::epoch::Rdfc,
     measure::cost::Cost,
     model::{network::Output, resnet::CHANNELS},
 };

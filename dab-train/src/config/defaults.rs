@@ -11,11 +11,10 @@
 
 use super::{
     Backbone, Bottleneck, Calibrated, CodebookConfig, ConvPrecision, Experiment, Objective, OptimiserConfig,
-    OutputVariance, Schedule, ScheduleShape, Standardise, Start, Training,
+    OutputVariance, Rule, Schedule, ScheduleShape, Standardise, Start, Training,
 };
 use crate::{
     data::{DataConfig, Split, Targets},
-    learn::optimiser::Rule,
     model::{
         activation::Activation,
         dense::{Initialiser, LayerConfig},

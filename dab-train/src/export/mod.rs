@@ -2,11 +2,12 @@
 //!
 //! ```text
 //! Snapshot → artifact ┐
-//!                     ├→ dab-core's writer → model.dab → model_file
+//!                     ├→ dab-core's writer → model.dab → model_file → c_source
 //! safetensors → pack  ┘
 //! ```
 
 pub mod artifact;
+pub mod c_source;
 pub mod model_file;
 pub mod names;
 pub mod pack;

@@ -21,7 +21,6 @@ use super::{
     epoch::{Epoch, Rdfc},
     loss_scaling::Scaling,
     optimiser::{Memory, Optimiser},
-    run::Setting,
 };
 use crate::{
     config::Experiment,
@@ -133,7 +132,7 @@ impl Named {
 ///
 /// # Errors
 /// When the file cannot be written.
-pub fn write(path: &Path, experiment: &Experiment, setting: &Setting, progress: &RunState) -> Result<()> {
+pub fn write(path: &Path, experiment: &Experiment, progress: &RunState) -> Result<()> {
     let model = &progress.model;
     let mut named = Named::default();
     named.network("network", &model.network);
@@ -146,7 +145,7 @@ pub fn write(path: &Path, experiment: &Experiment, setting: &Setting, progress: 
     }
     let state = State {
         experiment: experiment.resolved()?,
-        seed: setting.seed,
+        seed: model.seed,
         epoch: model.epoch,
         started: model.started,
         times: [model.network_optimiser.time, model.means_optimiser.time],
@@ -267,14 +266,14 @@ impl Stored<'_> {
 ///
 /// # Errors
 /// When the file is damaged, or belongs to another experiment or seed.
-pub fn read(path: &Path, experiment: &Experiment, setting: &Setting, progress: &mut RunState) -> Result<()> {
+pub fn read(path: &Path, experiment: &Experiment, progress: &mut RunState) -> Result<()> {
     let bytes = bytes(path)?;
     let before = before(path);
     let instead = match before.is_file() {
         true => format!("; the checkpoint before it is {}: rename it to go on from there", before.display()),
         false => String::new(),
     };
-    resume(&bytes, experiment, setting, progress)
+    resume(&bytes, experiment, progress)
         .with_context(|| format!("cannot resume from {}{instead}", path.display()))
 }
 
@@ -290,20 +289,17 @@ pub fn bytes(path: &Path) -> Result<Vec<u8>> {
 ///
 /// # Errors
 /// As there.
-pub fn resume(
-    bytes: &[u8],
-    experiment: &Experiment,
-    setting: &Setting,
-    progress: &mut RunState,
-) -> Result<()> {
+pub fn resume(bytes: &[u8], experiment: &Experiment, progress: &mut RunState) -> Result<()> {
     let (_, metadata) = SafeTensors::read_metadata(bytes).context("it is damaged")?;
     let text =
         metadata.metadata().as_ref().and_then(|map| map.get(STATE)).context("it has no state of a run")?;
     let state: State = serde_json::from_str(text).context("it is damaged")?;
-    ensure!(state.seed == setting.seed, "it belongs to seed {}, not {}", state.seed, setting.seed);
+    let seed = progress.model.seed;
+    ensure!(state.seed == seed, "it belongs to seed {}, not {seed}", state.seed);
     ensure!(state.experiment == experiment.resolved()?, "it belongs to another version of the experiment");
     let file = SafeTensors::deserialize(bytes).context("it is damaged")?;
-    let stored = Stored { file, device: &setting.device };
+    let device = progress.model.device.clone();
+    let stored = Stored { file, device: &device };
     let mut views: Vec<_> = stored.file.iter().map(|(name, view)| (name, view.data())).collect();
     views.sort_unstable();
     ensure!(digest(views.into_iter()) == state.digest, "it is damaged: its tensors have another SHA-256");

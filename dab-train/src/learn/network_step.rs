@@ -1,4 +1,4 @@
-//! One gradient step of E8 (or E9), whole or in parts: one after the other (gradient accumulation), on several devices
+//! Step 1 of an epoch: gradient steps of E8 (or E9), each whole or in parts: one after the other (gradient accumulation), on several devices
 //! at once (replicas), on several machines.
 //!
 //! ```text
@@ -10,21 +10,98 @@
 
 use std::ops::Range;
 
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{Device, Tensor, TensorData};
 
 use super::{
     clock::{Clock, EpochPart},
+    epoch::{Epoch, Rdfc},
+    examples::Examples,
+    loss_scaling::Scaling,
     machines::Machines,
 };
 use crate::{
-    config::Calibrated,
+    config::{Calibrated, Experiment},
     model::{
         codebook::{Codes, uncertainty},
         conv::Statistics,
         divergence,
         network::{Network, Wanted},
     },
+    support::random::Random,
 };
+
+impl Rdfc {
+    /// Step 1: θ by gradient on E8 (or E9), all mini-batches, codebook fixed.
+    pub(super) fn network_step(
+        &mut self,
+        experiment: &Experiment,
+        examples: &Examples,
+        watch: &mut dyn FnMut(usize),
+    ) -> Epoch {
+        let batches = self.batches(experiment, examples.len());
+        let (alpha, weight) = (self.alpha(experiment), self.distortion_weight(experiment));
+        let on = |device: &Device| {
+            let codes = self.tensors_on(device).tracked();
+            let calibrated = experiment.objective.calibrated;
+            Loss { codes, started: self.started, alpha, weight, calibrated, scale: 1.0 }
+        };
+        let mut losses: Vec<_> = self.replicas.iter().map(|device| (device.clone(), on(device))).collect();
+        let accumulate = experiment.training.accumulate;
+        let rate_share = experiment.backbone.images.as_ref().map_or(1.0, |images| images.rate_share);
+        let mut random = Random::new(self.seed, &format!("noise {}", self.epoch));
+        let mut normals = |shape: [usize; 2]| {
+            let values = (0..shape[0] * shape[1]).map(|_| random.normal() as f32).collect();
+            Tensor::<2>::from_data(TensorData::new::<f32, _>(values, shape), &self.device)
+        };
+        let mut sums = Tensor::<1>::zeros([3], &self.device);
+        let (mut seen, mut left_out) = (0, 0);
+        let mut report = Epoch { examples: examples.len(), ..Epoch::default() };
+        let share = Share::of(losses.len(), self.machines.as_deref());
+        let here = |count| Cut::new(count, share, accumulate).rows_here().collect();
+        let needed = self.machines.is_some().then(|| batches.iter().map(|rows| here(rows.len())).collect());
+        let stream = batches.iter().zip(examples.stream(&batches, needed, self.epoch));
+        for (step, (rows, (mut x, wanted))) in stream.enumerate() {
+            let [batch, inputs] = x.dims();
+            if let Some(factor) = &examples.noise {
+                x = x + normals([batch, inputs]).matmul(factor.clone().transpose());
+            }
+            let scale = self.scaling.map_or(1.0, |scaling| scaling.factor);
+            losses.iter_mut().for_each(|(_, loss)| loss.scale = scale);
+            let batch = Batch { x, wanted, noise: normals([batch, self.network.dim]) };
+            let found = match losses.as_slice() {
+                [(_, loss)] if accumulate <= 1 && self.machines.is_none() => {
+                    loss.step(&mut self.network, batch, &mut self.clock)
+                }
+                _ => step_in_parts(&self.network, &losses, accumulate, &batch, self.machines.as_deref()),
+            };
+            self.clock.lap(EpochPart::Backward);
+            seen += rows.len();
+            watch(seen);
+            if !self.scaling.as_mut().is_none_or(|scaling| scaling.accept(&found)) {
+                report.skipped += 1;
+                left_out += rows.len();
+                continue;
+            }
+            let done = self.epoch as f64 + step as f64 / batches.len() as f64;
+            let optimiser = &experiment.optimiser;
+            report.learning_rate = optimiser.learning_rate
+                * optimiser.schedule.factor_at(done, experiment.training.epochs as f64);
+            let (slow, images) = (report.learning_rate * rate_share, self.network.image_parameters());
+            let rate = |index: usize| if index < images { slow } else { report.learning_rate };
+            let parameters = self.network.parameters_mut();
+            self.network_optimiser.step_by(parameters, found.gradients, rate);
+            self.network.absorb(found.statistics);
+            self.clock.lap(EpochPart::Update);
+            sums = sums + found.means.mul_scalar(rows.len() as f64 / examples.len() as f64);
+        }
+        // Means over the examples that counted; none, and the loss is no number.
+        let count = if self.scaling.is_some_and(Scaling::is_lost) { 0 } else { seen - left_out };
+        let share = seen as f64 / count as f64;
+        let means: Vec<f64> = sums.into_data().iter::<f64>().map(|mean| mean * share).collect();
+        (report.nll, report.distortion, report.hinge) = (means[0], means[1], means[2]);
+        report
+    }
+}
 
 /// Inputs, targets and noise of a mini-batch, without gradients.
 #[derive(Clone, Debug)]
@@ -163,7 +240,7 @@ impl Loss {
 }
 
 /// Gradients on a batch in parts: `accumulate` for each loss of each machine; one thread per loss, each on its own device.
-pub(super) fn step(
+fn step_in_parts(
     network: &Network,
     losses: &[(Device, Loss)],
     accumulate: usize,

@@ -9,21 +9,8 @@
 //! three rules are written here over plain tensors.
 
 use burn::tensor::{Gradients, Tensor};
-use serde::{Deserialize, Serialize};
 
-use crate::config::OptimiserConfig;
-
-/// Which rule, with its constants.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Rule {
-    /// Stochastic gradient descent with Nesterov momentum; `weight_decay` is L2.
-    Sgd,
-    /// Adam; `weight_decay` is L2.
-    Adam,
-    /// Adam with decoupled weight decay.
-    AdamW,
-}
+use crate::config::{OptimiserConfig, Rule};
 
 /// Nesterov momentum of SGD.
 const MOMENTUM: f64 = 0.9;

@@ -255,12 +255,12 @@ fn begin(experiment: &Experiment, mut model: Rdfc, setting: &Setting) -> Result<
     let mut progress = RunState { model, history: Vec::new(), best: None };
     let stored = setting.checkpoint.as_deref().filter(|path| setting.resume && path.exists());
     match &setting.machines {
-        None => stored.map_or(Ok(()), |path| checkpoint::read(path, experiment, setting, &mut progress))?,
+        None => stored.map_or(Ok(()), |path| checkpoint::read(path, experiment, &mut progress))?,
         Some(machines) => {
             machines.agree(&format!("{}\n{}", experiment.resolved()?, setting.seed))?;
             let bytes = machines.tell(stored.map_or(Ok(Vec::new()), checkpoint::bytes)?)?;
             if !bytes.is_empty() {
-                checkpoint::resume(&bytes, experiment, setting, &mut progress)
+                checkpoint::resume(&bytes, experiment, &mut progress)
                     .context("cannot resume from the checkpoint of machine 0")?;
             }
         }
@@ -300,14 +300,14 @@ pub(crate) fn epochs(
         }
         let due = every > 0 && progress.model.epoch.is_multiple_of(every);
         if let Some(path) = setting.checkpoint.as_deref().filter(|_| due) {
-            checkpoint::write(path, experiment, setting, &progress)?;
+            checkpoint::write(path, experiment, &progress)?;
         }
     }
     if let Some(path) = &setting.checkpoint {
         // No step follows: what the optimisers remember is no longer needed.
         progress.model.network_optimiser.memory.clear();
         progress.model.means_optimiser.memory.clear();
-        checkpoint::write(path, experiment, setting, &progress)?;
+        checkpoint::write(path, experiment, &progress)?;
         checkpoint::tidy(path);
     }
     Ok(finish(experiment, progress))
