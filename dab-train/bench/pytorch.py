@@ -1,4 +1,4 @@
-"""The loop of dab-train/src/rdfc.rs in PyTorch on the CPU, for `dab bench --pytorch`.
+"""The loop of dab-train/src/learn/epoch.rs in PyTorch on the CPU, for `dab bench --pytorch`.
 
 Reads the work (JSON, first argument), prints one line of JSON: seconds of each part of an epoch at its fastest.
 Written as one would write it in PyTorch: torch.nn and torch.optim, batched torch.linalg.eigh with a Daleckii-Krein

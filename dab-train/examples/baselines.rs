@@ -5,9 +5,13 @@
 //! ```
 
 use anyhow::{Context, Result};
-use dab_train::baselines::{on_features, on_logits};
-use dab_train::data::{DataConfig, Targets, data_root, load};
-use dab_train::metrics::{Classification, ScoreReport, Summary, classification, softmax};
+use dab_train::{
+    data::{DataConfig, Targets, data_root, load},
+    measure::{
+        baselines::{on_features, on_logits},
+        metrics::{Classification, ScoreReport, Summary, classification, softmax},
+    },
+};
 
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);

@@ -10,15 +10,20 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use dab_train::baselines::{Baselines, knn::Neighbours, on_features};
-use dab_train::data::{DataConfig, Split, Table, Targets, Task, clusters, load};
-use dab_train::metrics::{
-    Classification, Detection, Positive, Selective, Summary, classification, detection, selective, softmax,
-};
-use dab_train::plot::{self, Curve, Group, Plane, RegressionFigure, Scores};
-use dab_train::random::Random;
-use dab_train::report::{
-    Better, Block, Column, Figure, Method, MetricTable, Report, Row, Section, detection_tables,
+use dab_train::{
+    data::{DataConfig, Split, Table, Targets, Task, load, sources::clusters},
+    measure::{
+        baselines::{Baselines, knn::Neighbours, on_features},
+        metrics::{
+            Classification, Detection, Positive, Selective, Summary, classification, detection, selective,
+            softmax,
+        },
+    },
+    report::{
+        Better, Block, Column, Figure, Method, MetricTable, Report, Row, Section, detection_tables,
+        plot::{self, Curve, Group, Plane, RegressionFigure, Scores},
+    },
+    support::random::Random,
 };
 
 const CLASSES: [&str; 5] = ["ant", "bee", "cat", "dog", "eel"];
@@ -49,7 +54,7 @@ fn main() -> Result<()> {
 }
 
 fn band(clusters: usize) -> Result<String> {
-    let config = clusters::Config { clusters, ..clusters::Config::default() };
+    let config = clusters::ClustersConfig { clusters, ..clusters::ClustersConfig::default() };
     let grid = clusters::grid(config.grid);
     let task = load(&DataConfig::RegressionClusters(config), 1, Path::new("unused"))?;
     let Targets::Regression(y) = &task.train.targets else { anyhow::bail!("the demo is a regression") };

@@ -11,8 +11,12 @@ use std::path::Path;
 
 use burn::tensor::Device;
 use dab_train::{
-    config::Experiment, data::DataConfig, device::DeviceChoice, export, finetune, parity::Parity,
-    trainer::Setting,
+    config::Experiment,
+    data::DataConfig,
+    export::artifact,
+    learn::{images, run::Setting},
+    measure::parity::Parity,
+    support::device::DeviceChoice,
 };
 
 /// Of losses and of scores, relative to themselves or one nat: f32 sums in another order. On llvmpipe scores are 4e-7 apart.
@@ -61,12 +65,12 @@ fn run(covariance: &str, device: &Device, root: &Path) -> (Vec<f64>, Vec<f32>) {
     task.train = task.train.select(&(0..IMAGES).collect::<Vec<_>>());
     let setting =
         Setting { seed: 1, device: device.clone(), checkpoint: None, resume: false, machines: None };
-    let run = finetune::train(&experiment, &task, None, &setting, &mut ()).unwrap();
+    let run = images::train(&experiment, &task, None, &setting, &mut ()).unwrap();
     let some = task.held_out.set.select(&(0..64).collect::<Vec<_>>());
     let network = run.images.as_ref().unwrap();
-    let features = finetune::features(network, &some, &task.normalise, device).unwrap();
-    let artifact = export::artifact(&run.trained, &features, Vec::new()).unwrap();
-    let scores = export::scores(&artifact, &features).unwrap();
+    let features = images::features(network, &some, &task.normalise, device).unwrap();
+    let artifact = artifact::artifact(&run.trained, &features, Vec::new()).unwrap();
+    let scores = artifact::scores(&artifact, &features).unwrap();
     let trained = run.trained.score(&features, device).unwrap().uncertainty;
     Parity::new(&trained, &scores).unwrap().check().unwrap();
     let epoch = &run.history[0];

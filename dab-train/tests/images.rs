@@ -10,23 +10,28 @@ use std::{
 
 use burn::tensor::{DType, Device};
 use dab_train::{
-    backbone::{
-        conv::Source,
-        resnet::{Architecture, ResNet},
-        weights::{Classifier, Weights, to_safetensors},
-    },
     config::Experiment,
     data::{
         DataConfig, Table,
         files::Npz,
         images::{Augment, ImageSet, ImageTask, Labelled, Normalise, Pixels},
     },
-    evaluate::{evaluate, score_task},
-    finetune,
-    network::Output,
-    random::Random,
-    rdfc::{Examples, Inputs, Rdfc, Streamed, rows::ImageRows, scaling::Scaling},
-    trainer::{self, Setting},
+    learn::{
+        epoch::Rdfc,
+        examples::{Examples, Inputs, Streamed},
+        images,
+        indexed_rows::ImageRows,
+        loss_scaling::Scaling,
+        run::{self, Setting},
+    },
+    measure::evaluate::{evaluate, score_task},
+    model::{
+        conv::InitialWeights,
+        network::Output,
+        resnet::{Architecture, ResNet},
+        weights::{Classifier, Weights, to_safetensors},
+    },
+    support::random::Random,
 };
 
 /// Of features in half precision: half a unit in the last place, relative, and a little absolute for f32 sums in another
@@ -45,7 +50,7 @@ fn cifar10(test: &str) -> Option<PathBuf> {
 
 fn cifar(depth: usize, path: &Path) -> (ResNet, Classifier) {
     let weights = Weights::read(path).unwrap();
-    let mut network = ResNet::new(Architecture::CifarResnet { depth }, Source::Zero, &Device::flex());
+    let mut network = ResNet::new(Architecture::CifarResnet { depth }, InitialWeights::Zero, &Device::flex());
     weights.load(&mut network).unwrap();
     (network, weights.classifier().unwrap())
 }
@@ -79,7 +84,7 @@ fn checkpoints_reproduce_their_published_accuracy() {
         [(20, "resnet20-12fca82f.th", 0.9173), (56, "resnet56-4bfd9763.th", 0.9339)]
     {
         let (network, classifier) = cifar(depth, &folder.join(file));
-        let features = finetune::features(&network, &set, &Normalise::default(), &Device::flex()).unwrap();
+        let features = images::features(&network, &set, &Normalise::default(), &Device::flex()).unwrap();
         let found = accuracy(&features, &classifier, &labels);
         println!("ResNet-{depth}: {found:.4} on {count} images, published {published:.4} on 10 000");
         // Two standard errors of a share of 2000.
@@ -103,7 +108,7 @@ fn a_wrong_or_partial_checkpoint_is_told_apart() {
     let Some(folder) = cifar10("a_wrong_or_partial_checkpoint_is_told_apart") else { return };
     let weights = Weights::read(&folder.join("resnet20-12fca82f.th")).unwrap();
     let refusal = |weights: &Weights, architecture| {
-        let mut network = ResNet::new(architecture, Source::Zero, &Device::flex());
+        let mut network = ResNet::new(architecture, InitialWeights::Zero, &Device::flex());
         weights.load(&mut network).unwrap_err().to_string()
     };
     let deeper = refusal(&weights, Architecture::CifarResnet { depth: 32 });
@@ -146,11 +151,11 @@ fn safetensors_give_the_same_network() {
     let (network, _) = cifar(20, &folder.join("resnet20-12fca82f.th"));
     let path = std::env::temp_dir().join(format!("dab-{}.safetensors", std::process::id()));
     std::fs::write(&path, to_safetensors(&network).unwrap()).unwrap();
-    let mut again = ResNet::new(Architecture::CifarResnet { depth: 20 }, Source::Zero, &Device::flex());
+    let mut again =
+        ResNet::new(Architecture::CifarResnet { depth: 20 }, InitialWeights::Zero, &Device::flex());
     Weights::read(&path).unwrap().load(&mut again).unwrap();
     let (set, _) = test_images(&folder, 8);
-    let features =
-        |network| finetune::features(network, &set, &Normalise::default(), &Device::flex()).unwrap();
+    let features = |network| images::features(network, &set, &Normalise::default(), &Device::flex()).unwrap();
     assert_eq!(features(&network), features(&again));
     std::fs::remove_file(&path).unwrap();
 }
@@ -171,9 +176,9 @@ fn fine_tuning_learns_and_tells_svhn_apart() {
     let weights = Weights::read(&folder.join("resnet20-12fca82f.th")).unwrap();
     let setting =
         Setting { seed: 0, device: Device::flex(), checkpoint: None, resume: false, machines: None };
-    let run = finetune::train(&experiment, &task, Some(&weights), &setting, &mut ()).unwrap();
+    let run = images::train(&experiment, &task, Some(&weights), &setting, &mut ()).unwrap();
     let network = run.images.as_ref().unwrap();
-    let features = |set: &ImageSet| finetune::features(network, set, &task.normalise, &setting.device);
+    let features = |set: &ImageSet| images::features(network, set, &task.normalise, &setting.device);
     let featured = task.featured("small", features).unwrap();
     let scores = score_task(&run.trained, &featured, &setting.device).unwrap();
     let evaluation = evaluate(&run.trained, &featured, &scores).unwrap();
@@ -221,7 +226,7 @@ fn losses(epochs: usize, more: &str) -> Vec<f64> {
     let (experiment, task) = learnt(epochs, more);
     let setting =
         Setting { seed: 3, device: Device::flex(), checkpoint: None, resume: false, machines: None };
-    let run = finetune::train(&experiment, &task, None, &setting, &mut ()).unwrap();
+    let run = images::train(&experiment, &task, None, &setting, &mut ()).unwrap();
     assert!(run.history.iter().all(|epoch| epoch.skipped == 0));
     run.history.iter().map(|epoch| epoch.nll).collect()
 }
@@ -279,25 +284,24 @@ fn features_on_disk_train_the_same_model_as_a_table() {
     let task = ImageTask { classes: 2, train, held_out, test, ood: Vec::new(), normalise };
     let mut random = Random::new(1, "network");
     let architecture = Architecture::CifarResnet { depth: 8 };
-    let network = ResNet::new(architecture, Source::Random(&mut random), &Device::flex());
+    let network = ResNet::new(architecture, InitialWeights::Random(&mut random), &Device::flex());
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("features");
     let _ = std::fs::remove_dir_all(&cache);
-    let cached =
-        |set: &ImageSet| finetune::cached(&network, set, &normalise, &cache, &Device::flex()).unwrap();
+    let cached = |set: &ImageSet| images::cached(&network, set, &normalise, &cache, &Device::flex()).unwrap();
     let features = cached(&task.train.set);
     let file = std::fs::read_dir(&cache).unwrap().next().unwrap().unwrap().path();
     let written = std::fs::metadata(&file).unwrap().modified().unwrap();
     let table = task.featured("frozen", |set| cached(set).table()).unwrap();
     assert_eq!(std::fs::metadata(&file).unwrap().modified().unwrap(), written, "computed once");
-    let direct = finetune::features(&network, &task.train.set, &normalise, &Device::flex()).unwrap();
+    let direct = images::features(&network, &task.train.set, &normalise, &Device::flex()).unwrap();
     assert_eq!(table.train.inputs, direct);
     let setting =
         Setting { seed: 3, device: Device::flex(), checkpoint: None, resume: false, machines: None };
-    let mapped = finetune::train_frozen(&experiment, &task, &features, &setting, &mut ()).unwrap();
-    let in_memory = trainer::train(&experiment, &table.train, &setting, &mut ()).unwrap();
+    let mapped = images::train_frozen(&experiment, &task, &features, &setting, &mut ()).unwrap();
+    let in_memory = run::train(&experiment, &table.train, &setting, &mut ()).unwrap();
     assert_eq!(mapped.trained, in_memory.trained);
     let bytes = std::fs::read(&file).unwrap();
     std::fs::write(&file, &bytes[..bytes.len() - 4]).unwrap();
-    let torn = finetune::cached(&network, &task.train.set, &normalise, &cache, &Device::flex()).unwrap_err();
+    let torn = images::cached(&network, &task.train.set, &normalise, &cache, &Device::flex()).unwrap_err();
     assert!(torn.to_string().contains("is damaged; delete it"), "{torn}");
 }

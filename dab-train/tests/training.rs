@@ -7,9 +7,11 @@ use burn::tensor::Device;
 use dab_train::{
     config::{EarlyStopping, Experiment, Training},
     data::{self, Split, Table, Targets},
-    random::Random,
-    rdfc::Epoch,
-    trainer::{self, Observer, Run, Setting},
+    learn::{
+        epoch::Epoch,
+        run::{self, Observer, Run, Setting},
+    },
+    support::random::Random,
 };
 
 /// Two well separated classes (or the same points with a number to predict).
@@ -51,7 +53,7 @@ fn setting(checkpoint: Option<PathBuf>, resume: bool) -> Setting {
 }
 
 fn train(experiment: &Experiment, split: &Split) -> Run {
-    trainer::train(experiment, split, &setting(None, false), &mut ()).unwrap()
+    run::train(experiment, split, &setting(None, false), &mut ()).unwrap()
 }
 
 fn accuracy(run: &Run, split: &Split) -> f64 {
@@ -79,7 +81,7 @@ fn every_covariance_and_mode_learns_and_scores_far_inputs_higher() {
             let far = Table::from_rows(&[[40.0, 40.0], [-60.0, 30.0], [3e37, -3e37]]).unwrap();
             let near = run.trained.score(&split.inputs, &Device::flex()).unwrap().uncertainty;
             let far = run.trained.score(&far, &Device::flex()).unwrap().uncertainty;
-            let typical = dab_train::evaluate::median(&near);
+            let typical = dab_train::measure::evaluate::median(&near);
             assert!(
                 far.iter().all(|&u| u.is_finite() && u > 2.0 * typical),
                 "{covariance} {codebook}: {far:?} {typical}"
@@ -114,7 +116,7 @@ fn a_code_for_each_cluster_and_no_dead_code() {
     for seed in 0..5 {
         let experiment = experiment("cholesky", "codebook = { warmup = 20 }\ntraining = { epochs = 100 }");
         let setting = Setting { seed, ..setting(None, false) };
-        let run = trainer::train(&experiment, &split, &setting, &mut ()).unwrap();
+        let run = run::train(&experiment, &split, &setting, &mut ()).unwrap();
         let scores = run.trained.score(&split.inputs, &Device::flex()).unwrap();
         assert!(run.trained.codebook.priors.iter().all(|&p| p > 0.3), "{:?}", run.trained.codebook.priors);
         let code = |row: usize| scores.assignment.row(row)[1] > 0.5;
@@ -131,7 +133,7 @@ fn the_demo_gives_each_cluster_a_code_of_its_own() {
     for seed in 0..4 {
         let task = data::load(&experiment.data, seed, Path::new("unused")).unwrap();
         let setting = Setting { seed, ..setting(None, false) };
-        let run = trainer::train(&experiment, &task.train, &setting, &mut ()).unwrap();
+        let run = run::train(&experiment, &task.train, &setting, &mut ()).unwrap();
         let priors = &run.trained.codebook.priors;
         assert!(priors.len() == 2 && priors.iter().all(|&p| p >= 0.2), "seed {seed}: {priors:?}");
         let inputs = &task.train.inputs;
@@ -152,16 +154,16 @@ fn a_finished_run_is_restored_and_an_unfinished_one_is_not() {
     for stopping in [None, Some(EarlyStopping { patience: 2, share: 0.2 })] {
         experiment.training.early_stopping = stopping;
         let kept = setting(Some(checkpoint("restored")), false);
-        assert!(trainer::restore(&experiment, &split, &kept).is_err());
-        let run = trainer::train(&experiment, &split, &kept, &mut ()).unwrap();
-        let restored = trainer::restore(&experiment, &split, &kept).unwrap();
+        assert!(run::restore(&experiment, &split, &kept).is_err());
+        let run = run::train(&experiment, &split, &kept, &mut ()).unwrap();
+        let restored = run::restore(&experiment, &split, &kept).unwrap();
         assert_eq!((restored.trained, restored.kept_epoch), (run.trained, run.kept_epoch));
     }
     experiment.training = Training { early_stopping: None, checkpoint_every: 1, ..experiment.training };
     let kept = setting(Some(checkpoint("unfinished")), false);
-    let killed = std::panic::catch_unwind(|| trainer::train(&experiment, &split, &kept, &mut Killer(3)));
+    let killed = std::panic::catch_unwind(|| run::train(&experiment, &split, &kept, &mut Killer(3)));
     assert!(killed.is_err());
-    let error = trainer::restore(&experiment, &split, &kept).unwrap_err();
+    let error = run::restore(&experiment, &split, &kept).unwrap_err();
     assert!(error.to_string().contains("after epoch 3 of 6"), "{error:#}");
 }
 
@@ -224,12 +226,11 @@ fn a_killed_run_resumes_to_the_same_bits() {
             let path = checkpoint(&format!("resume-{kind}-{kill_after}"));
             let killed = std::panic::catch_unwind(|| {
                 let setting = setting(Some(path.clone()), false);
-                trainer::train(&experiment, &split, &setting, &mut Killer(kill_after))
+                run::train(&experiment, &split, &setting, &mut Killer(kill_after))
             });
             assert!(killed.is_err());
             let run =
-                trainer::train(&experiment, &split, &setting(Some(path), true), &mut Killer(usize::MAX))
-                    .unwrap();
+                run::train(&experiment, &split, &setting(Some(path), true), &mut Killer(usize::MAX)).unwrap();
             assert_eq!(run.trained, whole.trained, "{kind} killed after {kill_after}");
             assert_eq!(run.history.len(), 12);
         }
@@ -242,16 +243,16 @@ fn a_checkpoint_of_another_run_is_refused() {
     let path = checkpoint("refused");
     let extra = "training = { epochs = 4, checkpoint_every = 1 }";
     let mut experiment = experiment("diagonal", extra);
-    trainer::train(&experiment, &split, &setting(Some(path.clone()), false), &mut ()).unwrap();
+    run::train(&experiment, &split, &setting(Some(path.clone()), false), &mut ()).unwrap();
     let resume = setting(Some(path.clone()), true);
     let other = Setting { seed: 5, ..resume.clone() };
-    let error = trainer::train(&experiment, &split, &other, &mut ()).unwrap_err();
+    let error = run::train(&experiment, &split, &other, &mut ()).unwrap_err();
     assert!(format!("{error:#}").contains("seed 4"), "{error:#}");
     experiment.objective.beta = 0.5;
-    let error = trainer::train(&experiment, &split, &resume, &mut ()).unwrap_err();
+    let error = run::train(&experiment, &split, &resume, &mut ()).unwrap_err();
     assert!(format!("{error:#}").contains("another version"), "{error:#}");
     std::fs::write(&path, b"not a checkpoint").unwrap();
-    assert!(trainer::train(&experiment, &split, &resume, &mut ()).is_err());
+    assert!(run::train(&experiment, &split, &resume, &mut ()).is_err());
 }
 
 #[test]
@@ -259,14 +260,13 @@ fn a_damaged_checkpoint_and_a_full_disk_are_told() {
     let split = points(50, true);
     let path = checkpoint("damaged");
     let experiment = experiment("diagonal", "training = { epochs = 4, checkpoint_every = 1 }");
-    trainer::train(&experiment, &split, &setting(Some(path.clone()), false), &mut ()).unwrap();
+    run::train(&experiment, &split, &setting(Some(path.clone()), false), &mut ()).unwrap();
     let whole = std::fs::read(&path).unwrap();
     for at in [whole.len() - 1, whole.len() - 400] {
         let mut bytes = whole.clone();
         bytes[at] ^= 4;
         std::fs::write(&path, &bytes).unwrap();
-        let error =
-            trainer::train(&experiment, &split, &setting(Some(path.clone()), true), &mut ()).unwrap_err();
+        let error = run::train(&experiment, &split, &setting(Some(path.clone()), true), &mut ()).unwrap_err();
         assert!(format!("{error:#}").contains("it is damaged"), "{error:#}");
         assert_eq!(std::fs::read(&path).unwrap(), bytes, "a refused checkpoint stays as it is");
     }
@@ -275,7 +275,7 @@ fn a_damaged_checkpoint_and_a_full_disk_are_told() {
         println!("SKIPPED a_damaged_checkpoint_and_a_full_disk_are_told: no /dev/full");
         return;
     }
-    let error = trainer::train(&experiment, &split, &setting(Some(full.into()), false), &mut ()).unwrap_err();
+    let error = run::train(&experiment, &split, &setting(Some(full.into()), false), &mut ()).unwrap_err();
     let text = format!("{error:#}");
     assert!(text.contains("cannot write /dev/full") && text.contains("space"), "{text}");
 }
@@ -340,7 +340,7 @@ fn bad_experiments_are_refused() {
     }
     let mut classes = experiment("diagonal", "training = { epochs = 5 }");
     classes.codebook.start = dab_train::config::Start::Classes;
-    assert!(trainer::train(&classes, &points(8, false), &setting(None, false), &mut ()).is_err());
+    assert!(run::train(&classes, &points(8, false), &setting(None, false), &mut ()).is_err());
 }
 
 #[test]

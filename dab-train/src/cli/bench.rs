@@ -10,9 +10,9 @@ use serde_json::json;
 
 use super::text;
 use crate::{
-    bench::{Measured, PYTORCH, Shape, Work, measure},
-    device::{self, DeviceChoice},
-    rdfc::clock::Part,
+    learn::clock::EpochPart,
+    measure::bench::{BenchShape, Measured, PYTORCH, Work, measure},
+    support::device::{self, DeviceChoice},
 };
 
 /// Where a Python with PyTorch is looked for.
@@ -38,7 +38,7 @@ pub struct Args {
     device: DeviceChoice,
     /// Which model [default: small and large, on a GPU also wrn28-10]
     #[arg(long)]
-    shape: Option<Shape>,
+    shape: Option<BenchShape>,
     /// Threads for each program [default: all cores]
     #[arg(long)]
     threads: Option<usize>,
@@ -70,8 +70,8 @@ pub fn run(args: &Args) -> Result<()> {
     let device = args.device.open()?;
     let shapes = match args.shape {
         Some(shape) => vec![shape],
-        None if device::is_gpu(&device) => vec![Shape::Small, Shape::Large, Shape::Wrn28],
-        None => vec![Shape::Small, Shape::Large],
+        None if device::is_gpu(&device) => vec![BenchShape::Small, BenchShape::Large, BenchShape::Wrn28],
+        None => vec![BenchShape::Small, BenchShape::Large],
     };
     if args.inside {
         let work = shapes[0].work(args.seconds, threads)?;
@@ -104,7 +104,7 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 /// A measurement in a process of its own.
-fn inside(args: &Args, shape: Shape, threads: usize) -> Result<Measured> {
+fn inside(args: &Args, shape: BenchShape, threads: usize) -> Result<Measured> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["bench", "--inside", "--shape", shape.name()]);
     command.args(["--device", &args.device.to_string(), "--seconds", &args.seconds.to_string()]);
@@ -129,7 +129,7 @@ fn answer(mut command: Command) -> Result<Measured> {
     }
     let measured: Measured =
         serde_json::from_slice(&output.stdout).with_context(|| format!("{program} gave no measurement"))?;
-    ensure!(measured.parts.len() == Part::ALL.len(), "{program} measured other parts");
+    ensure!(measured.parts.len() == EpochPart::ALL.len(), "{program} measured other parts");
     Ok(measured)
 }
 
@@ -150,7 +150,7 @@ fn find_pytorch(named: &str) -> Result<String> {
     }
 }
 
-fn describe(shape: Shape, work: &Work) -> String {
+fn describe(shape: BenchShape, work: &Work) -> String {
     let Work { experiment, rows, inputs, .. } = work;
     let bottleneck = &experiment.bottleneck;
     let mut layers = vec![inputs.to_string()];
@@ -168,7 +168,7 @@ fn describe(shape: Shape, work: &Work) -> String {
 }
 
 fn table(
-    shape: Shape,
+    shape: BenchShape,
     work: &Work,
     device: DeviceChoice,
     own: &Measured,
@@ -198,7 +198,7 @@ fn table(
     };
     for (index, name) in NAMES.iter().enumerate() {
         line(&format!("{} {name}", index + 1), &|m| m.step(index + 1));
-        let parts = Part::ALL.iter().enumerate().filter(|(_, part)| part.step() == index + 1);
+        let parts = EpochPart::ALL.iter().enumerate().filter(|(_, part)| part.step() == index + 1);
         let parts: Vec<_> = parts.collect();
         for (at, part) in parts.iter().filter(|_| parts.len() > 1) {
             line(&format!("    {}", part.name()), &|m| m.parts[*at]);
@@ -240,9 +240,9 @@ fn table(
     out
 }
 
-fn to_json(shape: Shape, work: &Work, own: &Measured, other: Option<&Measured>) -> serde_json::Value {
+fn to_json(shape: BenchShape, work: &Work, own: &Measured, other: Option<&Measured>) -> serde_json::Value {
     let program = |m: &Measured| {
-        let parts: serde_json::Map<_, _> = Part::ALL
+        let parts: serde_json::Map<_, _> = EpochPart::ALL
             .iter()
             .zip(&m.parts)
             .map(|(part, seconds)| (part.name().to_owned(), json!(seconds)))

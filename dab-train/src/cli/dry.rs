@@ -6,13 +6,11 @@ use anyhow::{Context, Result};
 use burn::tensor::Device;
 
 use crate::{
-    backbone::resnet::CHANNELS,
-    config::Experiment,
-    cost::Cost,
+    config::{Experiment, Rule},
     data::{self, DataConfig, Targets, images, sets::Known},
-    network::Output,
-    optimiser::Rule,
-    rdfc::Rdfc,
+    learn::epoch::Rdfc,
+    measure::cost::Cost,
+    model::{network::Output, resnet::CHANNELS},
 };
 
 /// Bytes of a number.
@@ -121,13 +119,13 @@ fn size(experiment: &Experiment) -> Result<Size> {
 }
 
 /// The published size of the set that an experiment learns from.
-fn published(config: &images::Config) -> Result<Size> {
+fn published(config: &images::ImagesConfig) -> Result<Size> {
     let folder = config.train.rsplit_once(':').map_or(config.train.as_str(), |(folder, _)| folder);
     let published = Known::of_path(Path::new(folder)).and_then(|known| known.images);
     let published = published.context("its size is not known")?;
     let aside = match config.held_out_from {
-        data::cifar10::HeldOutFrom::Train => (published.count as f64 * config.held_out).round() as usize,
-        data::cifar10::HeldOutFrom::Test => 0,
+        data::split::HeldOutFrom::Train => (published.count as f64 * config.held_out).round() as usize,
+        data::split::HeldOutFrom::Test => 0,
     };
     Ok(Size {
         examples: published.count - aside,

@@ -7,10 +7,11 @@ use anyhow::{Context, Result, bail};
 use dab_core::{Assessment, Model, Verdict};
 use serde_json::{Value, json};
 
-use super::input::{InputArgs, RateArgs};
-use super::text::{self, bar, number, rounded};
-use crate::io::artifact::Artifact;
-use crate::io::rows::RowError;
+use super::{
+    input::{InputArgs, RateArgs},
+    text::{self, bar, number, rounded},
+};
+use crate::{data::rows::RowError, export::model_file::ModelFile};
 
 /// Explain the verdict on one input.
 ///
@@ -59,7 +60,7 @@ struct Explanation {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
-    let artifact = Artifact::open(&args.model)?;
+    let artifact = ModelFile::open(&args.model)?;
     let mut model = artifact.model()?;
     args.rates.apply(&mut model)?;
     let input = read_row(args, &artifact, &model)?;
@@ -71,7 +72,7 @@ pub fn run(args: &Args) -> Result<()> {
     }
 }
 
-fn read_row(args: &Args, artifact: &Artifact, model: &Model<'_>) -> Result<Vec<f32>> {
+fn read_row(args: &Args, artifact: &ModelFile, model: &Model<'_>) -> Result<Vec<f32>> {
     let mut rows = args.input.open(artifact, model)?;
     let mut input = vec![0.0; model.shape().inputs];
     for row in 1.. {

@@ -6,11 +6,11 @@ use anyhow::{Context, Result, ensure};
 
 use super::train::Options;
 use crate::{
+    config::defaults,
     data::{
         self, DataConfig,
-        features::{self, Ood},
+        sources::features::{self, Ood},
     },
-    defaults,
 };
 
 /// Learn a model from your own features
@@ -93,10 +93,10 @@ impl Args {
         self.options.run(&changed, same.then_some((task, description)))
     }
 
-    fn data(&self) -> Result<features::Config> {
+    fn data(&self) -> Result<features::FeaturesConfig> {
         let given = |file: &Option<String>| file.as_deref().map(absolute).transpose();
         let stem = |file: &str| {
-            let path = data::files::Source::parse(file).path;
+            let path = data::files::FilePart::parse(file).path;
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             name.split('.').next().unwrap_or_default().to_owned()
         };
@@ -114,14 +114,14 @@ impl Args {
             );
             ood.push(Ood { name, file: absolute(file)? });
         }
-        Ok(features::Config {
+        Ok(features::FeaturesConfig {
             name: self.name.clone().unwrap_or_else(|| stem(&self.features)),
             labels: given(&self.labels)?,
             targets: given(&self.targets)?,
             test_features: given(&self.test)?,
             test_labels: given(&self.test_labels)?,
             ood,
-            ..features::Config::new(&absolute(&self.features)?, "")
+            ..features::FeaturesConfig::new(&absolute(&self.features)?, "")
         })
     }
 }
@@ -131,7 +131,7 @@ fn absolute(file: &str) -> Result<String> {
     let at = |path: PathBuf| {
         std::path::absolute(&path).with_context(|| format!("cannot tell where {} is", path.display()))
     };
-    let source = data::files::Source::parse(file);
+    let source = data::files::FilePart::parse(file);
     let path = at(source.path)?.to_string_lossy().into_owned();
     Ok(source.part.map_or(path.clone(), |part| format!("{path}:{part}")))
 }

@@ -8,11 +8,13 @@ use crate::{
     config::{Experiment, ImageBackbone},
     data::{
         self, Task,
-        images::{Config, ImageTask},
+        images::{ImageTask, ImagesConfig},
     },
-    finetune,
-    random::Random,
-    trainer::{self, Observer, Run, Setting},
+    learn::{
+        images,
+        run::{self, Observer, Run, Setting},
+    },
+    support::random::Random,
 };
 
 /// Training examples that the task keeps in memory for baselines; a run on mapped features learns from all of them.
@@ -25,26 +27,26 @@ const IN_MEMORY: usize = 100_000;
 /// Missing data, weights of another network, and what stops any run.
 pub fn train(
     experiment: &Experiment,
-    config: &Config,
+    config: &ImagesConfig,
     setting: &Setting,
     cache: &Path,
     observer: &mut dyn Observer,
 ) -> Result<(Task, Run)> {
     let (seed, device) = (setting.seed, &setting.device);
     let (mut images, backbone) = load(experiment, config, seed)?;
-    let weights = finetune::pretrained(backbone, &data::data_root())?;
+    let weights = images::pretrained(backbone, &data::data_root())?;
     let (network, mut run) = match (backbone.frozen, &weights) {
-        (true, Some(weights)) => (finetune::frozen(backbone, weights, device)?, None),
+        (true, Some(weights)) => (images::frozen(backbone, weights, device)?, None),
         _ => {
-            let run = finetune::train(experiment, &images, weights.as_ref(), setting, observer)?;
+            let run = images::train(experiment, &images, weights.as_ref(), setting, observer)?;
             (run.images.clone().context("the run kept no image network")?, Some(run))
         }
     };
     let normalise = images.normalise;
-    let cached = |set: &_| finetune::cached(&network, set, &normalise, cache, device);
-    if run.is_none() && finetune::streams(experiment) {
+    let cached = |set: &_| images::cached(&network, set, &normalise, cache, device);
+    if run.is_none() && images::streams(experiment) {
         let features = cached(&images.train.set)?;
-        run = Some(finetune::train_frozen(experiment, &images, &features, setting, observer)?);
+        run = Some(images::train_frozen(experiment, &images, &features, setting, observer)?);
         if images.train.set.len() > IN_MEMORY {
             let order = Random::new(seed, "kept in memory").permutation(images.train.set.len());
             images.train = images.train.select(&order[..IN_MEMORY]);
@@ -52,9 +54,9 @@ pub fn train(
     }
     let task = images.featured(&experiment.name, |set| match backbone.frozen {
         true => cached(set)?.table(),
-        false => finetune::features(&network, set, &normalise, device),
+        false => images::features(&network, set, &normalise, device),
     })?;
-    let run = run.map_or_else(|| trainer::train(experiment, &task.train, setting, observer), Ok)?;
+    let run = run.map_or_else(|| run::train(experiment, &task.train, setting, observer), Ok)?;
     Ok((task, run))
 }
 
@@ -62,34 +64,34 @@ pub fn train(
 /// class where nothing depends on the others.
 ///
 /// # Errors
-/// Missing data or weights, and what [`trainer::restore`] refuses.
-pub fn restore(experiment: &Experiment, config: &Config, setting: &Setting) -> Result<(Task, Run)> {
+/// Missing data or weights, and what [`run::restore`] refuses.
+pub fn restore(experiment: &Experiment, config: &ImagesConfig, setting: &Setting) -> Result<(Task, Run)> {
     let (mut images, backbone) = load(experiment, config, setting.seed)?;
     let device = &setting.device;
     // A network that learnt is in the checkpoint.
-    let weights = backbone.frozen.then(|| finetune::pretrained(backbone, &data::data_root())).transpose()?;
-    let frozen = weights.flatten().map(|weights| finetune::frozen(backbone, &weights, device)).transpose()?;
+    let weights = backbone.frozen.then(|| images::pretrained(backbone, &data::data_root())).transpose()?;
+    let frozen = weights.flatten().map(|weights| images::frozen(backbone, &weights, device)).transpose()?;
     let mut run = None;
-    if finetune::streams(experiment) {
+    if images::streams(experiment) {
         let cols =
             frozen.as_ref().map_or(images.train.set.cols(), |network| network.architecture().features());
-        run = Some(finetune::restore(experiment, &images, cols, setting)?);
+        run = Some(images::restore(experiment, &images, cols, setting)?);
         let labels = &images.train.labels;
         let first = (0..images.classes).filter_map(|class| labels.iter().position(|&l| l as usize == class));
         images.train = images.train.select(&first.collect::<Vec<_>>());
     }
     let learnt = run.as_ref().and_then(|run| run.images.clone());
     let network = frozen.or(learnt).context("the run kept no image network")?;
-    let features = |set: &_| finetune::features(&network, set, &images.normalise, device);
+    let features = |set: &_| images::features(&network, set, &images.normalise, device);
     let task = images.featured(&experiment.name, features)?;
-    let run = run.map_or_else(|| trainer::restore(experiment, &task.train, setting), Ok)?;
+    let run = run.map_or_else(|| run::restore(experiment, &task.train, setting), Ok)?;
     Ok((task, run))
 }
 
 /// The images of an experiment, and the network that takes them.
 fn load<'a>(
     experiment: &'a Experiment,
-    config: &Config,
+    config: &ImagesConfig,
     seed: u64,
 ) -> Result<(ImageTask, &'a ImageBackbone)> {
     let backbone = experiment.backbone.images.as_ref().context("images need [backbone.images]")?;

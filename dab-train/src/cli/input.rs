@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use dab_core::{Model, Rates};
 
-use crate::io::artifact::Artifact;
-use crate::io::rows::{Header, Layout, Rows, Source};
+use crate::{
+    data::rows::{Header, Layout, RowReader, RowSource},
+    export::model_file::ModelFile,
+};
 
 /// Where the rows come from.
 #[derive(Debug, clap::Args)]
@@ -38,16 +40,16 @@ fn delimiter(text: &str) -> Result<u8, String> {
 
 impl InputArgs {
     /// Where the rows come from.
-    pub fn source(&self) -> Source {
-        Source::new(&self.inputs)
+    pub fn source(&self) -> RowSource {
+        RowSource::new(&self.inputs)
     }
 
     /// The rows, as this model takes them.
-    pub fn open(&self, artifact: &Artifact, model: &Model<'_>) -> Result<Rows> {
+    pub fn open(&self, artifact: &ModelFile, model: &Model<'_>) -> Result<RowReader> {
         let inputs = model.shape().inputs;
         let names = if self.by_position { None } else { artifact.input_names(inputs) };
         let layout = Layout { inputs, names, header: self.header, delimiter: self.delimiter };
-        Rows::open(&self.source(), &layout)
+        RowReader::open(&self.source(), &layout)
     }
 }
 

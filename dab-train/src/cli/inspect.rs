@@ -9,7 +9,7 @@ use dab_core::{Activation, Model};
 use serde_json::{Value, json};
 
 use super::text::{self, bar, grouped, number, plural, rounded};
-use crate::io::artifact::Artifact;
+use crate::export::model_file::ModelFile;
 
 /// A codebook of up to this many codes is shown whole.
 const SMALL: usize = 16;
@@ -43,7 +43,7 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
-    let artifact = Artifact::open(&args.model)?;
+    let artifact = ModelFile::open(&args.model)?;
     let model = artifact.model()?;
     if args.json {
         return super::print(&format!("{:#}\n", describe_json(&artifact, &model)));
@@ -56,7 +56,7 @@ fn volume(log_det: f32) -> f32 {
     0.5 * log_det
 }
 
-fn describe(args: &Args, artifact: &Artifact, model: &Model<'_>) -> Result<String> {
+fn describe(args: &Args, artifact: &ModelFile, model: &Model<'_>) -> Result<String> {
     let mut t = String::new();
     let bytes = artifact.bytes().len();
     writeln!(t, "{}: {}", args.model.display(), text::flow(model))?;
@@ -183,7 +183,7 @@ fn held_out_for(rate: f32) -> u64 {
     (about.saturating_sub(2)..=about + 1).find(reaches).unwrap_or(about)
 }
 
-fn describe_json(artifact: &Artifact, model: &Model<'_>) -> Value {
+fn describe_json(artifact: &ModelFile, model: &Model<'_>) -> Value {
     let (shape, meta, codes) = (model.shape(), model.meta(), model.codebook());
     let layers = meta.layers.iter().map(|layer| {
         json!({

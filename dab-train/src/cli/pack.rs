@@ -6,8 +6,7 @@ use anyhow::{Context, Result};
 use dab_core::artifact::AlignedBytes;
 
 use super::text;
-use crate::io::whole::WholeFile;
-use crate::pack::spec_from_safetensors;
+use crate::{export::pack::spec_from_safetensors, support::files::AtomicFile};
 
 /// Make a model file from tensors trained anywhere
 ///
@@ -70,9 +69,11 @@ pub fn run(args: &Args) -> Result<()> {
     let tensors = std::fs::read(&args.weights).with_context(|| format!("cannot read `{weights}`"))?;
     let spec = spec_from_safetensors(&tensors).with_context(|| format!("`{weights}`"))?;
     drop(tensors);
-    let bytes =
-        spec.to_bytes().map_err(crate::pack::PackError::from).with_context(|| format!("`{weights}`"))?;
-    WholeFile::write(&args.output, &bytes).with_context(|| format!("cannot write `{output}`"))?;
+    let bytes = spec
+        .to_bytes()
+        .map_err(crate::export::pack::PackError::from)
+        .with_context(|| format!("`{weights}`"))?;
+    AtomicFile::write(&args.output, &bytes).with_context(|| format!("cannot write `{output}`"))?;
 
     let bytes = AlignedBytes::from(&*bytes);
     let model = bytes.model()?;

@@ -9,9 +9,11 @@ use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use serde_json::json;
 
 use crate::{
-    bench::peak_bytes,
-    rdfc::Epoch,
-    trainer::{Moment, Observer},
+    learn::{
+        epoch::Epoch,
+        run::{Moment, Observer},
+    },
+    measure::bench::peak_bytes,
 };
 
 /// Between two redraws of the bar.
@@ -21,7 +23,7 @@ const FINE: f64 = 1000.0;
 
 /// How a run reports, and since when.
 #[derive(Debug)]
-pub struct Progress {
+pub struct TrainingProgress {
     how: How,
     /// Epochs that were done when this process began: a resumed run starts with some.
     first: Option<f64>,
@@ -47,7 +49,7 @@ struct Pace {
     left: f64,
 }
 
-impl Progress {
+impl TrainingProgress {
     /// Says nothing.
     #[must_use]
     pub fn quiet() -> Self {
@@ -116,7 +118,7 @@ fn losses(epoch: &Epoch) -> String {
     )
 }
 
-impl Observer for Progress {
+impl Observer for TrainingProgress {
     fn epoch(&mut self, epoch: &Epoch, total: usize, elapsed: Duration) {
         let moment = Moment { epochs: epoch.number as f64, total, examples: epoch.examples, elapsed };
         let Pace { speed, left } = self.pace(&moment);
@@ -150,15 +152,15 @@ mod tests {
 
     #[test]
     fn a_pace_counts_what_this_process_did() {
-        let mut fresh = Progress::quiet();
+        let mut fresh = TrainingProgress::quiet();
         assert_eq!(fresh.pace(&moment(0.5, 5.0)), Pace { speed: 10.0, left: 95.0 });
         assert_eq!(fresh.pace(&moment(1.0, 10.0)), Pace { speed: 10.0, left: 90.0 });
         // Six epochs were done elsewhere.
-        let mut resumed = Progress::quiet();
+        let mut resumed = TrainingProgress::quiet();
         assert_eq!(resumed.pace(&moment(6.25, 5.0)), Pace { speed: 5.0, left: 75.0 });
         assert_eq!(resumed.pace(&moment(8.0, 20.0)), Pace { speed: 10.0, left: 20.0 });
         // An epoch of one step.
-        let mut whole = Progress::quiet();
+        let mut whole = TrainingProgress::quiet();
         assert_eq!(whole.pace(&moment(7.0, 2.0)), Pace { speed: 50.0, left: 6.0 });
     }
 }

@@ -11,12 +11,15 @@ use dab_core::layers::softmax;
 use dab_core::{Assessment, InputError, Model, Task};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::input::{InputArgs, RateArgs};
-use super::text::{plural, shortest, verdict};
-use crate::dispatch::Wide;
-use crate::io::artifact::Artifact;
-use crate::io::rows::{BadRow, Progress, RowError, Rows};
-use crate::io::whole::WholeFile;
+use super::{
+    input::{InputArgs, RateArgs},
+    text::{plural, shortest, verdict},
+};
+use crate::{
+    data::rows::{BadRow, ReadProgress, RowError, RowReader},
+    export::model_file::ModelFile,
+    support::{files::AtomicFile, simd::Widest},
+};
 
 /// Rows of a block per thread: work for much longer than a thread takes to start.
 const SHARE: usize = 512;
@@ -74,7 +77,7 @@ pub struct Args {
 /// Where the results go.
 enum Output {
     Stdout(BufWriter<StdoutLock<'static>>),
-    File(WholeFile),
+    File(AtomicFile),
 }
 
 impl Output {
@@ -95,7 +98,7 @@ impl Output {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
-    let artifact = Artifact::open(&args.model)?;
+    let artifact = ModelFile::open(&args.model)?;
     let mut model = artifact.model()?;
     args.rates.apply(&mut model)?;
     if args.probabilities && model.shape().task != Some(Task::Classification) {
@@ -108,7 +111,7 @@ pub fn run(args: &Args) -> Result<()> {
     };
     let file = args.output.as_ref().filter(|path| path.as_os_str() != "-");
     let mut output = match file {
-        Some(path) => Output::File(WholeFile::create(path).with_context(write_error)?),
+        Some(path) => Output::File(AtomicFile::create(path).with_context(write_error)?),
         None => Output::Stdout(BufWriter::with_capacity(BUFFER, io::stdout().lock())),
     };
     let names = artifact.output_names(model.shape().outputs);
@@ -170,7 +173,7 @@ fn write_names(names: &[String], out: &mut dyn Write) -> Result<()> {
 }
 
 /// Only for eyes: on a terminal, and not between the lines of a table on the same terminal.
-fn progress_bar(to_file: bool, start: Progress) -> ProgressBar {
+fn progress_bar(to_file: bool, start: ReadProgress) -> ProgressBar {
     if !io::stderr().is_terminal() || (!to_file && io::stdout().is_terminal()) {
         return ProgressBar::hidden();
     }
@@ -201,7 +204,7 @@ impl Block {
     }
 
     /// Reads up to `limit` rows; whether there may be more. What was read before an error is in the block.
-    fn fill(&mut self, rows: &mut Rows, limit: usize, skip_bad: bool) -> Result<bool, RowError> {
+    fn fill(&mut self, rows: &mut RowReader, limit: usize, skip_bad: bool) -> Result<bool, RowError> {
         self.bad.clear();
         self.inputs.resize(limit * self.width, 0.0);
         for input in self.inputs.chunks_exact_mut(self.width) {
@@ -237,7 +240,7 @@ impl Block {
 /// One row after another through the model, into lines of text.
 struct Scorer<'a> {
     model: &'a Model<'a>,
-    isa: Wide,
+    isa: Widest,
     json: bool,
     probabilities: bool,
     outputs: Vec<f32>,
@@ -250,7 +253,7 @@ impl<'a> Scorer<'a> {
         let shape = model.shape();
         Self {
             model,
-            isa: Wide::detect(),
+            isa: Widest::detect(),
             json: args.json,
             probabilities: args.probabilities,
             outputs: vec![0.0; shape.outputs],

@@ -6,8 +6,7 @@ use anyhow::{Context, Result};
 use dab_core::isa::Baseline;
 
 use super::text;
-use crate::dispatch::Wide;
-use crate::io::artifact::Artifact;
+use crate::{export::model_file::ModelFile, support::simd::Widest};
 
 /// Check that a model gives its recorded answers here, bit for bit.
 ///
@@ -27,11 +26,11 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
-    let artifact = Artifact::open(&args.model)?;
+    let artifact = ModelFile::open(&args.model)?;
     let model = artifact.model()?;
     let name = args.model.display();
     let mut scratch = vec![0.0; model.scratch_len()];
-    let wide = Wide::detect();
+    let wide = Widest::detect();
     let failed =
         |on: &str| format!("`{name}`: self-test failed on {on} instructions, do not trust its results here");
     model.self_test_on(Baseline, &mut scratch).with_context(|| failed("baseline"))?;

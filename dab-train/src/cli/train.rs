@@ -10,27 +10,24 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
-use super::{
-    dry,
-    figures::figures,
-    images,
-    page::page,
-    progress::Progress,
-    rivals::{Rivals, rivals},
-};
+use super::{dry, images, progress::TrainingProgress};
 use crate::{
-    backbone::weights,
     config::Experiment,
     data::{self, Description, Table, Targets, Task},
-    device::DeviceChoice,
-    evaluate::{Evaluation, TaskScores, evaluate, score_task, truth_coverage},
-    export,
-    io::{names, whole::WholeFile},
-    machines::{Machines, Place},
-    metrics::{Summary, classification},
-    parity::{Parity, Twice},
-    trained::Scores,
-    trainer::{self, Run, Setting},
+    export::{artifact, names},
+    learn::{
+        machines::{Machines, Place},
+        run::{self, Run, Setting},
+    },
+    measure::{
+        comparison::{Comparison, compare},
+        evaluate::{Evaluation, TaskScores, evaluate, score_task, truth_coverage},
+        metrics::{Summary, classification},
+        parity::{Parity, Twice},
+    },
+    model::{snapshot::Scores, weights},
+    report::{figures::figures, training::training_report},
+    support::{device::DeviceChoice, files::AtomicFile},
 };
 
 /// The experiment in a run's folder, every default spelt out.
@@ -129,8 +126,8 @@ pub struct Seeded {
     pub scores: TaskScores,
     /// Its measures.
     pub evaluation: Evaluation,
-    /// The rivals' measures on the same data.
-    pub rivals: Rivals,
+    /// The baselines' measures on the same data.
+    pub comparison: Comparison,
     /// `model.dab`.
     pub artifact: Vec<u8>,
     /// How its scores agree with the trainer's, over held-out, test and OOD inputs.
@@ -216,8 +213,8 @@ impl Options {
         for named in &drawn {
             save(&out.join(named.file).with_extension("svg"), named.figure.svg.as_bytes())?;
         }
-        let baselines: Vec<_> = all.iter().map(|seeded| seeded.rivals.scores.clone()).collect();
-        let html = page(experiment, &all, &baselines, &summary, drawn)?;
+        let baselines: Vec<_> = all.iter().map(|seeded| seeded.comparison.scores.clone()).collect();
+        let html = training_report(experiment, &all, &baselines, &summary, drawn)?;
         save(&out.join("report.html"), html.as_bytes())?;
         self.say(&format!("results in {}", out.display()));
         Ok(())
@@ -270,9 +267,9 @@ impl Options {
     ) -> Result<(Task, Description, Run)> {
         let seed = setting.seed;
         let mut progress = match (self.quiet, self.json_lines) {
-            (true, _) => Progress::quiet(),
-            (_, true) => Progress::json_lines(seed),
-            _ => Progress::bar(seed),
+            (true, _) => TrainingProgress::quiet(),
+            (_, true) => TrainingProgress::json_lines(seed),
+            _ => TrainingProgress::bar(seed),
         };
         if let data::DataConfig::Images(config) = &experiment.data {
             // Beside the results, so that all seeds and experiments share it.
@@ -285,7 +282,7 @@ impl Options {
         for warning in description.warnings.iter().chain(&task.warnings()) {
             eprintln!("dab: {warning}");
         }
-        let run = trainer::train(experiment, &task.train, setting, &mut progress)?;
+        let run = run::train(experiment, &task.train, setting, &mut progress)?;
         Ok((task, description, run))
     }
 
@@ -300,15 +297,16 @@ impl Options {
         if let (data::DataConfig::RegressionClusters(_), Some(interval)) =
             (&experiment.data, &mut evaluation.interval)
         {
-            let truth = |x: &[f32]| data::clusters::truth(x[0]);
+            let truth = |x: &[f32]| data::sources::clusters::truth(x[0]);
             interval.truth = Some(truth_coverage(&task, &scores, interval.scale, truth));
         }
-        let rivals = if self.no_baselines { Rivals::default() } else { rivals(experiment, &task, setting)? };
+        let comparison =
+            if self.no_baselines { Comparison::default() } else { compare(experiment, &task, setting)? };
         let info = info(experiment, &description)?;
-        let artifact = export::artifact(&run.trained, &task.held_out.inputs, info)?;
+        let artifact = artifact::artifact(&run.trained, &task.held_out.inputs, info)?;
         let parity = Twice::new(&artifact, &task, &scores)?.parity()?;
         parity.check()?;
-        Ok(Seeded { seed: setting.seed, task, run, scores, evaluation, rivals, artifact, parity })
+        Ok(Seeded { seed: setting.seed, task, run, scores, evaluation, comparison, artifact, parity })
     }
 }
 
@@ -333,7 +331,7 @@ fn check_writable(folder: &Path) -> Result<()> {
     let here = Path::new(".");
     let above = |path: &&Path| path.exists() || path.as_os_str().is_empty();
     let existing = folder.ancestors().find(above).filter(|path| path.exists()).unwrap_or(here);
-    WholeFile::create(&existing.join("model.dab"))
+    AtomicFile::create(&existing.join("model.dab"))
         .map(drop)
         .with_context(|| format!("cannot write into {}", folder.display()))
 }
@@ -375,7 +373,7 @@ fn named(evaluation: &Evaluation) -> Vec<(String, f64)> {
 
 fn summarise(all: &[Seeded]) -> Vec<(String, Summary)> {
     let mut list = own_summary(all);
-    let plain: Vec<f64> = all.iter().filter_map(|seeded| seeded.rivals.plain_rmse).collect();
+    let plain: Vec<f64> = all.iter().filter_map(|seeded| seeded.comparison.plain_rmse).collect();
     list.extend(Summary::of(&plain).map(|summary| ("RMSE of plain networks".to_owned(), summary)));
     list
 }
@@ -401,7 +399,7 @@ fn write_json(path: &Path, value: &serde_json::Value) -> Result<()> {
 
 /// Writes a file, whole or not at all.
 fn save(path: &Path, bytes: &[u8]) -> Result<()> {
-    WholeFile::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
+    AtomicFile::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Writes one seed's folder.
@@ -413,7 +411,7 @@ fn write(experiment: &Experiment, seeded: &Seeded, folder: &Path) -> Result<()> 
         "seed": seeded.seed,
         "kept_epoch": seeded.run.kept_epoch,
         "dab": seeded.evaluation,
-        "rivals": seeded.rivals,
+        "rivals": seeded.comparison,
         "parity": seeded.parity,
         "history": seeded.run.history,
     });

@@ -5,16 +5,20 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, ensure};
 
-use super::train::{CHECKPOINT, EXPERIMENT};
-use super::{images, text};
+use super::{
+    images, text,
+    train::{CHECKPOINT, EXPERIMENT},
+};
 use crate::{
     config::Experiment,
     data::{self, DataConfig},
-    device::DeviceChoice,
-    evaluate::score_task,
-    io::artifact::Artifact,
-    parity::{PARITY, Parity, Twice},
-    trainer::{self, Setting},
+    export::model_file::ModelFile,
+    learn::run::{self, Setting},
+    measure::{
+        evaluate::score_task,
+        parity::{PARITY, Parity, Twice},
+    },
+    support::device::DeviceChoice,
 };
 
 /// Compare a model with the network that it was made from
@@ -46,7 +50,7 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
-    let artifact = Artifact::open(&args.model)?;
+    let artifact = ModelFile::open(&args.model)?;
     let beside = args.model.parent().filter(|parent| !parent.as_os_str().is_empty());
     let folder = args.run.as_deref().or(beside).unwrap_or(Path::new("."));
     let twice = score_twice(&artifact, folder, args.device).with_context(|| {
@@ -63,7 +67,7 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 /// Every input of the run in `folder`, scored by its network and by the artifact.
-fn score_twice(artifact: &Artifact, folder: &Path, device: DeviceChoice) -> Result<Twice> {
+fn score_twice(artifact: &ModelFile, folder: &Path, device: DeviceChoice) -> Result<Twice> {
     let device = device.open()?;
     let file = folder.join(EXPERIMENT);
     ensure!(
@@ -83,7 +87,7 @@ fn score_twice(artifact: &Artifact, folder: &Path, device: DeviceChoice) -> Resu
         images::restore(&experiment, config, &setting)?
     } else {
         let task = data::load(&experiment.data, experiment.seed, &data::data_root())?;
-        let run = trainer::restore(&experiment, &task.train, &setting)?;
+        let run = run::restore(&experiment, &task.train, &setting)?;
         (task, run)
     };
     let (takes, has) = (artifact.model()?.shape().inputs, task.train.inputs.cols);

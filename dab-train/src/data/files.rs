@@ -1,6 +1,6 @@
 //! Numbers and labels from npy, npz and csv files (gzip allowed for csv).
 //!
-//! path → `Source` → `table` or `labels` → a data set. A source may name a part:
+//! path → `FilePart` → `table` or `labels` → a data set. A source may name a part:
 //!
 //! ```text
 //! file.npy          file.npz:key          file.csv          file.csv:column
@@ -28,14 +28,14 @@ const SHORT: &str = "its numbers end too early";
 
 /// A file and, for containers, which part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
+pub struct FilePart {
     /// The file.
     pub path: PathBuf,
     /// The array of an npz file, or the column of a csv file.
     pub part: Option<String>,
 }
 
-impl Source {
+impl FilePart {
     /// Reads `file` or `file:part`.
     #[must_use]
     pub fn parse(text: &str) -> Self {
@@ -101,7 +101,7 @@ struct Csv {
 ///
 /// # Errors
 /// A missing file or part, a cell that is no number, more than two dimensions, NaN.
-pub fn table(source: &Source, without: Option<&str>) -> Result<(Table, Vec<String>)> {
+pub fn table(source: &FilePart, without: Option<&str>) -> Result<(Table, Vec<String>)> {
     let what = source.path.display().to_string();
     let (table, names) = match source.format()? {
         Format::Npy => (array(open_npy(&source.path)?).with_context(|| what.clone())?, Vec::new()),
@@ -126,7 +126,7 @@ pub fn table(source: &Source, without: Option<&str>) -> Result<(Table, Vec<Strin
 ///
 /// # Errors
 /// A missing file or part, or an array that is neither whole numbers nor text.
-pub fn labels(source: &Source) -> Result<Labels> {
+pub fn labels(source: &FilePart) -> Result<Labels> {
     match source.format()? {
         Format::Npy => {
             array_labels(open_npy(&source.path)?).with_context(|| source.path.display().to_string())
@@ -416,7 +416,7 @@ fn read_csv(path: &Path) -> Result<Csv> {
     Ok(Csv { names, columns })
 }
 
-fn csv_column(csv: &Csv, source: &Source) -> Result<usize> {
+fn csv_column(csv: &Csv, source: &FilePart) -> Result<usize> {
     let Some(part) = &source.part else {
         ensure!(
             csv.columns.len() == 1,
@@ -433,7 +433,7 @@ fn csv_column(csv: &Csv, source: &Source) -> Result<usize> {
     })
 }
 
-fn csv_table(source: &Source, without: Option<&str>) -> Result<(Table, Vec<String>)> {
+fn csv_table(source: &FilePart, without: Option<&str>) -> Result<(Table, Vec<String>)> {
     let csv = read_csv(&source.path)?;
     let wanted: Vec<usize> = match &source.part {
         Some(_) => vec![csv_column(&csv, source)?],

@@ -36,7 +36,7 @@ fn half_precision_and_fortran_order_read_as_numpy_means_them() {
     let path = scratch("half.npy");
     let values = [1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0];
     write_npy(&path, &[2, 3], Order::C, &values.map(half::f16::from_f32));
-    let source = Source::parse(path.to_str().unwrap());
+    let source = FilePart::parse(path.to_str().unwrap());
     assert_eq!(table(&source, None).unwrap().0.values, values);
     write_npy(&path, &[2, 3], Order::Fortran, &[1.0f64, 4.0, 2.0, 5.0, 3.0, 6.0]);
     let read = table(&source, None).unwrap().0;
@@ -47,7 +47,7 @@ fn half_precision_and_fortran_order_read_as_numpy_means_them() {
 fn three_dimensions_and_nan_are_refused() {
     let path = scratch("cube.npy");
     write_npy(&path, &[1, 2, 2], Order::C, &[0.0f32; 4]);
-    let source = Source::parse(path.to_str().unwrap());
+    let source = FilePart::parse(path.to_str().unwrap());
     assert!(format!("{:#}", table(&source, None).unwrap_err()).contains("[1, 2, 2]"));
     write_npy(&path, &[2, 1], Order::C, &[0.0f32, f32::NAN]);
     assert!(table(&source, None).unwrap_err().to_string().contains("row 1, column 0"));
@@ -56,7 +56,7 @@ fn three_dimensions_and_nan_are_refused() {
 #[test]
 fn labels_are_whole_numbers_or_words() {
     let path = scratch("labels.npy");
-    let source = Source::parse(path.to_str().unwrap());
+    let source = FilePart::parse(path.to_str().unwrap());
     write_npy(&path, &[3], Order::C, &[2u8, 0, 1]);
     assert_eq!(labels(&source).unwrap(), Labels::Numbers(vec![2, 0, 1]));
     write_npy(&path, &[2], Order::C, &[1.0f64, 3.0]);
@@ -77,13 +77,13 @@ fn csv_files_keep_names_and_give_up_their_label_column() {
     let path = scratch("iris.csv");
     std::fs::write(&path, "w, h, species\n1,2,oak\n3,4,elm\n").unwrap();
     let text = path.to_str().unwrap();
-    let (numbers, names) = table(&Source::parse(text), Some("species")).unwrap();
+    let (numbers, names) = table(&FilePart::parse(text), Some("species")).unwrap();
     assert_eq!((numbers.values.as_slice(), names.join(" ")), ([1.0, 2.0, 3.0, 4.0].as_slice(), "w h".into()));
-    let read = labels(&Source::parse(&format!("{text}:species"))).unwrap();
+    let read = labels(&FilePart::parse(&format!("{text}:species"))).unwrap();
     assert_eq!(read, Labels::Words(vec!["oak".into(), "elm".into()]));
-    let message = table(&Source::parse(text), None).unwrap_err().to_string();
+    let message = table(&FilePart::parse(text), None).unwrap_err().to_string();
     assert!(message.contains("column species") && message.contains("oak"), "{message}");
-    let message = labels(&Source::parse(&format!("{text}:kind"))).unwrap_err().to_string();
+    let message = labels(&FilePart::parse(&format!("{text}:kind"))).unwrap_err().to_string();
     assert!(message.contains("no column kind") && message.contains("species"), "{message}");
 }
 
@@ -93,7 +93,7 @@ fn gzip_and_headless_csv() {
     let mut gz = flate2::write::GzEncoder::new(File::create(&path).unwrap(), flate2::Compression::fast());
     gz.write_all(b"1,2\n3,4\n").unwrap();
     gz.finish().unwrap();
-    let (numbers, names) = table(&Source::parse(path.to_str().unwrap()), None).unwrap();
+    let (numbers, names) = table(&FilePart::parse(path.to_str().unwrap()), None).unwrap();
     assert_eq!((numbers.rows, numbers.cols, names.len()), (2, 2, 0));
 }
 
@@ -102,25 +102,25 @@ fn npz_asks_for_the_array_when_there_are_several() {
     let path = scratch("two.npz");
     write_npz(&path, &[("x", &[2], &[1.0, 2.0]), ("y", &[2], &[1.0, 2.0])]);
     let text = path.to_str().unwrap();
-    let message = table(&Source::parse(text), None).unwrap_err().to_string();
+    let message = table(&FilePart::parse(text), None).unwrap_err().to_string();
     assert!(message.contains("x, y") || message.contains("y, x"), "{message}");
-    assert_eq!(table(&Source::parse(&format!("{text}:y")), None).unwrap().0.values, [1.0, 2.0]);
-    let message = table(&Source::parse(&format!("{text}:z")), None).unwrap_err().to_string();
+    assert_eq!(table(&FilePart::parse(&format!("{text}:y")), None).unwrap().0.values, [1.0, 2.0]);
+    let message = table(&FilePart::parse(&format!("{text}:z")), None).unwrap_err().to_string();
     assert!(message.contains("no such array"), "{message}");
 }
 
 #[test]
 fn a_missing_file_is_named() {
-    let message = format!("{:#}", table(&Source::parse("nowhere.npy"), None).unwrap_err());
+    let message = format!("{:#}", table(&FilePart::parse("nowhere.npy"), None).unwrap_err());
     assert!(message.contains("nowhere.npy"), "{message}");
-    assert!(table(&Source::parse("x.parquet"), None).unwrap_err().to_string().contains(".npy"));
-    assert_eq!(Source::parse("C:\\x.npy").part, None);
+    assert!(table(&FilePart::parse("x.parquet"), None).unwrap_err().to_string().contains(".npy"));
+    assert_eq!(FilePart::parse("C:\\x.npy").part, None);
 }
 
 #[test]
 fn a_list_of_words_needs_no_header() {
     let path = scratch("words.csv");
-    let source = Source::parse(path.to_str().unwrap());
+    let source = FilePart::parse(path.to_str().unwrap());
     let words = |w: &[&str]| Labels::Words(w.iter().map(ToString::to_string).collect());
     std::fs::write(&path, "oak\nelm\noak\n").unwrap();
     assert_eq!(labels(&source).unwrap(), words(&["oak", "elm", "oak"]));

@@ -9,22 +9,20 @@
 //! `test` never holds an OOD example, also in the generated demo, whose grid is cut at the edge of
 //! the training range: in-against-out metrics need clean sides.
 
-pub mod cifar10;
-pub mod clinc150;
-pub mod clusters;
-pub mod features;
 pub mod files;
 pub mod images;
+pub mod rows;
 pub mod sets;
-mod split;
+pub mod sources;
+pub mod split;
 pub mod table;
-pub mod uci;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
+use self::sources::{cifar10, clinc150, clusters, features, uci};
 pub use table::{ColumnStats, Scale, Table};
 
 /// Environment variable that names the data folder.
@@ -128,17 +126,17 @@ pub struct Description {
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum DataConfig {
     /// The paper's demo: y = x³ + noise on one or two intervals. Generated.
-    RegressionClusters(clusters::Config),
+    RegressionClusters(clusters::ClustersConfig),
     /// One UCI regression set against others.
-    Uci(uci::Config),
+    Uci(uci::UciConfig),
     /// Sentence features of 150 intents against out-of-scope and far-away text.
-    Clinc150(clinc150::Config),
+    Clinc150(clinc150::Clinc150Config),
     /// Image features of a CIFAR-10 network against other image sets.
-    Cifar10(cifar10::Config),
+    Cifar10(cifar10::Cifar10Config),
     /// The user's own files.
-    Features(features::Config),
+    Features(features::FeaturesConfig),
     /// Images, for an image network (`backbone.images`).
-    Images(images::Config),
+    Images(images::ImagesConfig),
 }
 
 /// Loads, cuts and checks the data; stored files are in the data folder `root`. The same `seed` gives the same cut.

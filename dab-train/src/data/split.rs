@@ -4,10 +4,22 @@
 //! The classed cut takes the fraction of each class, and never the last example of one: a class
 //! that training lacks cannot be learnt.
 
-use crate::random::Random;
+use serde::{Deserialize, Serialize};
+
+use crate::support::random::Random;
+
+/// Where the held-out part is taken from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HeldOutFrom {
+    /// The training images: the test set stays whole, p-values are optimistic.
+    Train,
+    /// The test images: p-values are honest.
+    Test,
+}
 
 /// Splits `0..n`; about `fraction · n` indices are taken.
-pub(super) fn fraction(n: usize, fraction: f64, random: &mut Random) -> (Vec<usize>, Vec<usize>) {
+pub(crate) fn fraction(n: usize, fraction: f64, random: &mut Random) -> (Vec<usize>, Vec<usize>) {
     let taken = ((n as f64 * fraction).round() as usize).min(n);
     let mut order = random.permutation(n);
     let mut taken = order.split_off(n - taken);
@@ -17,7 +29,7 @@ pub(super) fn fraction(n: usize, fraction: f64, random: &mut Random) -> (Vec<usi
 }
 
 /// Splits the examples so that each class gives about `share` of its own.
-pub(super) fn by_class(labels: &[u32], share: f64, random: &mut Random) -> (Vec<usize>, Vec<usize>) {
+pub(crate) fn by_class(labels: &[u32], share: f64, random: &mut Random) -> (Vec<usize>, Vec<usize>) {
     let classes = labels.iter().max().map_or(0, |&m| m as usize + 1);
     let mut members = vec![Vec::new(); classes];
     for (i, &label) in labels.iter().enumerate() {

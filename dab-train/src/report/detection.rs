@@ -8,7 +8,7 @@
 use anyhow::{Context, Result, ensure};
 
 use super::{Better, Column, MetricTable, Row};
-use crate::metrics::{Detection, Positive, ScoreReport, Summary};
+use crate::measure::metrics::{Detection, Positive, ScoreReport, Summary};
 
 /// Decimals of detection metrics.
 const DIGITS: usize = 3;
@@ -158,7 +158,7 @@ fn details(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::Scored;
+    use crate::measure::metrics::Scored;
 
     fn method(name: &str, shift: f32, correct: Option<&[bool]>) -> Method {
         let scored = Scored {

@@ -7,11 +7,14 @@
 //! whether a metric wants to be large or small.
 
 mod detection;
+pub mod figures;
 mod html;
+pub mod plot;
+pub mod training;
 
 pub use detection::{Method, detection_tables};
 
-use crate::metrics::Summary;
+use crate::measure::metrics::Summary;
 
 /// Everything on the page, in order.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use dab_train::random::Random;
+use dab_train::support::random::Random;
 use serde_json::Value;
 
 use crate::npy::{f32s, npy};

@@ -14,7 +14,7 @@ use anyhow::{Context, Result, ensure};
 use image::{DynamicImage, imageops::FilterType};
 
 use super::pixels::{Augment, Images, deinterleave};
-use crate::random::Random;
+use crate::support::random::Random;
 
 /// Endings of the files that count, in lower case.
 const ENDINGS: [&str; 3] = ["jpeg", "jpg", "png"];

@@ -1,7 +1,7 @@
 //! Experiments on images: where they come from and how they are cut into train, held-out, test and OOD.
 //!
 //! ```text
-//! [data] kind = "images" → Config → ImageTask → features of an image network → Task
+//! [data] kind = "images" → ImagesConfig → ImageTask → features of an image network → Task
 //! ```
 //!
 //! The bottleneck, the baselines and the metrics only see features: an `ImageTask` becomes a [`Task`] through
@@ -27,8 +27,8 @@ pub use pixels::{Augment, ImageSet, Images, Normalise, Pixels};
 pub use rand_augment::RandAugment;
 
 use self::sources::Read;
-use super::{Split, Table, Targets, Task, cifar10::HeldOutFrom, split};
-use crate::random::Random;
+use super::{Split, Table, Targets, Task, split, split::HeldOutFrom};
+use crate::support::random::Random;
 
 /// Settings of an experiment on images.
 ///
@@ -38,7 +38,7 @@ use crate::random::Random;
 /// with one folder per class.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
+pub struct ImagesConfig {
     /// What is learnt from.
     pub train: String,
     /// What is measured on.
@@ -113,7 +113,7 @@ impl Labelled {
     }
 }
 
-impl Config {
+impl ImagesConfig {
     /// Reads and cuts the images. The same `seed` gives the same cut.
     ///
     /// # Errors

@@ -12,7 +12,10 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use super::rand_augment::RandAugment;
-use crate::{backbone::resnet::CHANNELS, parallel::map_blocks, random::Random};
+use crate::{
+    model::resnet::CHANNELS,
+    support::{parallel::map_blocks, random::Random},
+};
 
 /// Images that one thread makes at a time.
 const BLOCK: usize = 16;

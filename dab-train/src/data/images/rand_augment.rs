@@ -9,7 +9,7 @@
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use crate::{backbone::resnet::CHANNELS, random::Random};
+use crate::{model::resnet::CHANNELS, support::random::Random};
 
 /// The largest magnitude.
 const LARGEST: usize = 30;

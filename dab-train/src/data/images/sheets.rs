@@ -11,7 +11,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 
 use super::{cifar::SIDE, pixels::deinterleave};
-use crate::io::whole::WholeFile;
+use crate::support::files::AtomicFile;
 
 /// Images in one sheet or one binary batch.
 const BATCH: usize = 10_000;
@@ -58,7 +58,7 @@ pub fn convert_sheets(package: &Path, data: &Path) -> Result<()> {
             bytes.extend_from_slice(&planes);
         }
         let target = folder.join(format!("{name}.bin"));
-        WholeFile::write(&target, &bytes).with_context(|| format!("cannot write {}", target.display()))?;
+        AtomicFile::write(&target, &bytes).with_context(|| format!("cannot write {}", target.display()))?;
     }
     Ok(())
 }

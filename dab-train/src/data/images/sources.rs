@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::{Config, Images, Pixels, cifar, svhn};
+use super::{Images, ImagesConfig, Pixels, cifar, svhn};
 use crate::data::{
     files::{Npz, number_classes},
     stored,
@@ -20,7 +20,7 @@ pub(super) struct Read {
 }
 
 /// Reads `source`, in the data folder `root` unless it is absolute.
-pub(super) fn read(source: &str, root: &Path, config: &Config) -> Result<Read> {
+pub(super) fn read(source: &str, root: &Path, config: &ImagesConfig) -> Result<Read> {
     let (path, part) = match source.rsplit_once(':') {
         Some((path, part)) => (path, Some(part)),
         None => (source, None),
@@ -38,23 +38,23 @@ pub(super) fn read(source: &str, root: &Path, config: &Config) -> Result<Read> {
 }
 
 #[cfg(feature = "pictures")]
-fn pictures(path: &Path, config: &Config) -> Result<Read> {
+fn pictures(path: &Path, config: &ImagesConfig) -> Result<Read> {
     let (folder, labels, names) = super::folder::open(path, config.side, config.augment)?;
     Ok(Read { images: Arc::new(folder), labels: Some(labels), names })
 }
 
 #[cfg(not(feature = "pictures"))]
-fn pictures(path: &Path, _: &Config) -> Result<Read> {
+fn pictures(path: &Path, _: &ImagesConfig) -> Result<Read> {
     bail!("{}: this build lacks the cargo feature `pictures`, which reads JPEG and PNG", path.display())
 }
 
-fn in_memory((bytes, labels): (Vec<u8>, Vec<u32>), config: &Config) -> Result<Read> {
+fn in_memory((bytes, labels): (Vec<u8>, Vec<u32>), config: &ImagesConfig) -> Result<Read> {
     let images = Arc::new(Pixels::planar(cifar::SIDE, bytes, config.augment));
     Ok(Read { images, labels: Some(labels), names: Vec::new() })
 }
 
 /// `images` or `images,labels` of an npz file.
-fn npz(path: &Path, part: Option<&str>, config: &Config) -> Result<Read> {
+fn npz(path: &Path, part: Option<&str>, config: &ImagesConfig) -> Result<Read> {
     let part =
         part.with_context(|| format!("{0}: say which arrays, as in {0}:images,labels", path.display()))?;
     let (images, labels) =

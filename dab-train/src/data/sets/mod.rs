@@ -23,7 +23,7 @@ use sha2::{Digest, Sha256};
 pub use known::KNOWN;
 
 use super::files::Npz;
-use crate::io::digest;
+use crate::support::digest;
 
 /// A feature computed anew is within this of ours, of the larger of itself and 1: half precision rounds at 5e-4.
 const CLOSE: f32 = 2e-3;

@@ -1,0 +1,352 @@
+//! One experiment: what a file in `experiments/` says.
+//!
+//! TOML → `Experiment` → everything else. A misspelt name is an error, a missing one has the default stated
+//! here, and the resolved experiment is written beside its results.
+
+mod check;
+pub mod defaults;
+mod optimiser;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+pub use optimiser::{OptimiserConfig, Rule, Schedule, ScheduleShape};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    data::DataConfig,
+    model::{
+        activation::Activation,
+        codebook::Shrinkage,
+        dense::{Initialiser, LayerConfig},
+        encoder::Covariance,
+        resnet::Architecture,
+    },
+};
+
+/// One experiment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    /// How reports call it.
+    pub name: String,
+    /// Seed of data, weights, order and noise; `--seed` overrides it.
+    #[serde(default)]
+    pub seed: u64,
+    /// Where examples come from.
+    pub data: DataConfig,
+    /// Inputs → features.
+    #[serde(default)]
+    pub backbone: Backbone,
+    /// Features → latent Gaussian, and how many codes.
+    pub bottleneck: Bottleneck,
+    /// E8 and E9.
+    pub objective: Objective,
+    /// E10–E13.
+    #[serde(default)]
+    pub codebook: CodebookConfig,
+    /// The network's gradient steps.
+    pub optimiser: OptimiserConfig,
+    /// The epochs.
+    pub training: Training,
+}
+
+/// Dense layers before the bottleneck. None for post-hoc use on given features.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Backbone {
+    /// Standardise each input column by the training examples' mean and standard deviation.
+    pub standardise: Standardise,
+    /// How weights start (head and decoder too).
+    pub initialiser: Initialiser,
+    /// In order.
+    pub layers: Vec<LayerConfig>,
+    /// Images only: what comes before the layers. The artifact begins at its features.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub images: Option<ImageBackbone>,
+}
+
+/// A network on images, up to its pooled features.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ImageBackbone {
+    /// Which.
+    pub network: Architecture,
+    /// Its numbers: a PyTorch (.pth, .pt, .th) or safetensors file, absolute or in the data folder. Random without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<PathBuf>,
+    /// Whether it stays as it is: its features are then computed once.
+    #[serde(default)]
+    pub frozen: bool,
+    /// Its learning rate, as a share of the others': below 1, a pretrained network changes less than what is new after it.
+    #[serde(default = "whole", skip_serializing_if = "is_whole")]
+    pub rate_share: f64,
+}
+
+fn whole() -> f64 {
+    1.0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_whole(share: &f64) -> bool {
+    *share == whole()
+}
+
+/// What happens to inputs before the first layer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Standardise {
+    /// Nothing.
+    None,
+    /// Each column to mean 0 and variance 1.
+    #[default]
+    Columns,
+    /// Each column to mean 0, all of them divided by one number: keeps the columns' relative size.
+    Shared,
+}
+
+/// The latent space.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bottleneck {
+    /// d.
+    pub dim: usize,
+    /// k.
+    pub codes: usize,
+    /// E1, E2 or E3.
+    #[serde(default)]
+    pub covariance: Covariance,
+    /// What is applied to the features before the head.
+    #[serde(default)]
+    pub activation: Activation,
+    /// Whether the head has a bias; the published ones have none.
+    #[serde(default)]
+    pub head_bias: bool,
+}
+
+/// The variance of a regression's output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OutputVariance {
+    /// 1, in units of the standardised target.
+    #[default]
+    Unit,
+    /// One learned number.
+    Homoscedastic,
+    /// A second decoder output per target gives each input its own.
+    Learned,
+}
+
+/// E8, E9 and E5's temperature.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Objective {
+    /// α: the assignment's temperature, and a factor of the distortion's weight.
+    pub alpha: f64,
+    /// β: the distortion's weight is αβ.
+    pub beta: f64,
+    /// Regression only.
+    #[serde(default)]
+    pub variance: OutputVariance,
+    /// Classification only: the share of probability spread over all classes in the targets.
+    #[serde(default)]
+    pub label_smoothing: f64,
+    /// E9, when present.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibrated: Option<Calibrated>,
+}
+
+/// E9: misclassified training examples are pushed away from the codes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Calibrated {
+    /// U_lb: the least uncertainty, in nats, that a misclassified example should have.
+    pub least: f64,
+    /// Weight of the hinge; 1 in the paper.
+    pub weight: f64,
+}
+
+impl Default for Calibrated {
+    fn default() -> Self {
+        Self { least: 100.0, weight: 1.0 }
+    }
+}
+
+/// E13's two forms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Sums over the whole pass.
+    #[default]
+    Exact,
+    /// Moving averages without bias correction, as the published code has them.
+    Reference,
+}
+
+/// Where codes start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Start {
+    /// Means N(0, 0.1²), covariances identity: the published start.
+    Normal,
+    /// k-means++ on the encodings after `warmup` epochs, each code with its cluster's moments.
+    #[default]
+    Kmeans,
+    /// One code per class (k = classes), with the class's moments, after `warmup` epochs.
+    Classes,
+}
+
+/// E10–E13.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CodebookConfig {
+    /// E13's form.
+    pub mode: Mode,
+    /// γ, `reference` only.
+    pub momentum: f64,
+    /// c of E11; 5 in the published code.
+    pub pseudo_count: f64,
+    /// How far each covariance is drawn towards the codes' common one, 0 to 1 (Shrinkage).
+    pub pooled: f64,
+    /// Added to each variance, relative to the code's mean variance.
+    pub ridge: f64,
+    /// The least prior, as a share of an equal one.
+    pub prior_floor: f64,
+    /// Learning rate of the code means' Adam; 0 puts each mean at its examples' weighted mean (E10's minimum).
+    pub mean_learning_rate: f64,
+    /// Where codes start.
+    pub start: Start,
+    /// Epochs of the network alone (no distortion term) before `kmeans` or `classes` start the codes.
+    pub warmup: usize,
+    /// α rises from this share of itself to itself over `anneal` epochs after the start.
+    pub anneal_from: f64,
+    /// Epochs of that rise.
+    pub anneal: usize,
+    /// A code whose prior falls below this share of an equal one starts again at a far example.
+    pub reseed_below: f64,
+    /// No re-seeding in the last part of training, from this share of the epochs on.
+    pub reseed_until: f64,
+}
+
+impl Default for CodebookConfig {
+    fn default() -> Self {
+        Self {
+            mode: Mode::Exact,
+            momentum: 0.99,
+            pseudo_count: 0.0,
+            pooled: 0.0,
+            ridge: 1e-5,
+            prior_floor: 1e-3,
+            mean_learning_rate: 1e-2,
+            start: Start::Kmeans,
+            warmup: 1,
+            anneal_from: 1.0,
+            anneal: 0,
+            reseed_below: 0.02,
+            reseed_until: 0.5,
+        }
+    }
+}
+
+impl CodebookConfig {
+    /// How covariances are drawn together.
+    #[must_use]
+    pub fn shrinkage(&self) -> Shrinkage {
+        Shrinkage { pooled: self.pooled, ridge: self.ridge }
+    }
+}
+
+/// The epochs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Training {
+    /// How many.
+    pub epochs: usize,
+    /// Examples a step; 0 takes all.
+    #[serde(default)]
+    pub batch: usize,
+    /// Standard deviation of noise added to the standardised inputs in step 1.
+    #[serde(default)]
+    pub input_noise: f64,
+    /// Stops early, when present.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub early_stopping: Option<EarlyStopping>,
+    /// Parts of a mini-batch that one device computes one after the other: less memory, the same gradient.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub accumulate: usize,
+    /// Devices that share a mini-batch: this many GPUs from the chosen one on, or as many threads on a CPU.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub replicas: usize,
+    /// In which an image network's convolutions multiply; everything else stays f32.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub precision: ConvPrecision,
+    /// Epochs between checkpoints; 0 for one at the end only.
+    #[serde(default)]
+    pub checkpoint_every: usize,
+}
+
+fn one() -> usize {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_one(number: &usize) -> bool {
+    *number == 1
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// How precisely convolutions multiply.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ConvPrecision {
+    /// 24 bits, range 1e±38.
+    #[default]
+    F32,
+    /// 8 bits, the same range: no scaling of the loss is needed.
+    Bf16,
+    /// 11 bits, range 6e-8 … 6e4: the loss is scaled, and steps whose gradients overflow are skipped.
+    F16,
+}
+
+/// Training ends when the loss on a part of the training examples, set aside, no longer falls.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EarlyStopping {
+    /// Epochs without a new minimum.
+    pub patience: usize,
+    /// The part set aside.
+    pub share: f64,
+}
+
+impl Experiment {
+    /// Reads and checks an experiment file.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is not such a TOML, or contradicts itself.
+    pub fn read(path: &Path) -> Result<Self> {
+        let text =
+            std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        Self::parse(&text).with_context(|| format!("{} is not an experiment", path.display()))
+    }
+
+    /// Parses and checks an experiment.
+    ///
+    /// # Errors
+    /// As [`Experiment::read`].
+    pub fn parse(text: &str) -> Result<Self> {
+        let experiment: Self = toml::from_str(text)?;
+        experiment.check()?;
+        Ok(experiment)
+    }
+
+    /// The experiment as TOML, every default spelt out.
+    ///
+    /// # Errors
+    /// When a number does not fit TOML.
+    pub fn resolved(&self) -> Result<String> {
+        Ok(toml::to_string_pretty(self)?)
+    }
+}

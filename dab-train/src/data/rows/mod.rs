@@ -1,0 +1,238 @@
+//! Rows of numbers, one at a time: CSV or NumPy, from a file or standard input, in constant memory.
+//!
+//! The format is told from the first bytes, not from the file's name. A row that cannot be read is a
+//! [`BadRow`] and the next one may be fine; everything else ends the stream.
+
+mod csv;
+mod npy;
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Cursor, Read};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use self::csv::CsvRows;
+use self::npy::NpyRows;
+
+/// Bytes per read of a file.
+const BUFFER: usize = 1 << 18;
+
+/// Where rows come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RowSource {
+    /// Standard input, written `-`.
+    Stdin,
+    /// A file.
+    File(PathBuf),
+}
+
+impl RowSource {
+    /// `-` is standard input.
+    #[must_use]
+    pub fn new(path: &Path) -> Self {
+        if path.as_os_str() == "-" { Self::Stdin } else { Self::File(path.into()) }
+    }
+}
+
+impl fmt::Display for RowSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stdin => write!(f, "standard input"),
+            Self::File(path) => write!(f, "`{}`", path.display()),
+        }
+    }
+}
+
+/// Whether the first row of a CSV file holds names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Header {
+    /// If it has text and no numbers.
+    #[default]
+    Auto,
+    /// It does.
+    Yes,
+    /// It does not.
+    No,
+}
+
+/// How rows are to be read.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// Values per row that the model takes.
+    pub inputs: usize,
+    /// Their names; a CSV header then chooses and orders the columns.
+    pub names: Option<Vec<String>>,
+    /// Whether a CSV file begins with names.
+    pub header: Header,
+    /// What separates the fields of a CSV file.
+    pub delimiter: u8,
+}
+
+/// What is wrong with a row.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// A field is empty.
+    Missing,
+    /// A field is not a number.
+    Text(String),
+    /// A field is NaN, infinite, or beyond f32.
+    NonFinite(String),
+    /// The row has more or fewer values than it should.
+    Width {
+        /// Values that there should be.
+        expected: usize,
+        /// Values that there are.
+        found: usize,
+        /// A character that looks as if it separated the fields.
+        delimiter: Option<char>,
+    },
+}
+
+/// A row that cannot be read, and why.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BadRow {
+    /// Which row of data, counting from 1.
+    pub row: u64,
+    /// Which line of a text file, counting from 1.
+    pub line: Option<u64>,
+    /// Which column, counting from 1.
+    pub column: Option<usize>,
+    /// Its name.
+    pub name: Option<String>,
+    /// What is wrong.
+    pub fault: Fault,
+}
+
+impl fmt::Display for BadRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "row {}", self.row)?;
+        if let Some(line) = self.line.filter(|&line| line != self.row) {
+            write!(f, " (line {line})")?;
+        }
+        if let Some(column) = self.column {
+            write!(f, ", column {column}")?;
+        }
+        if let Some(name) = &self.name {
+            write!(f, " `{name}`")?;
+        }
+        match &self.fault {
+            Fault::Missing => write!(f, ": the value is missing"),
+            Fault::Text(text) => write!(f, ": `{text}` is not a number"),
+            Fault::NonFinite(text) => write!(f, ": {text} is not a finite 32-bit number"),
+            Fault::Width { expected, found, delimiter } => {
+                write!(f, ": {found} values, expected {expected}")?;
+                match delimiter {
+                    Some('\t') => write!(f, " (are the fields separated by tabs? --delimiter tab)"),
+                    Some(c) => write!(f, " (are the fields separated by `{c}`? --delimiter '{c}')"),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+impl std::error::Error for BadRow {}
+
+/// What some programs write before UTF-8 text.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Why there is no next row.
+#[derive(Debug)]
+pub enum RowError {
+    /// This one is bad; the next one may be read.
+    Bad(BadRow),
+    /// The stream cannot go on.
+    End(anyhow::Error),
+}
+
+/// How far a stream has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadProgress {
+    /// Bytes or rows read.
+    pub done: u64,
+    /// Of how many, if that is known.
+    pub total: Option<u64>,
+    /// Whether it is bytes that are counted.
+    pub bytes: bool,
+}
+
+/// A stream of rows.
+pub struct RowReader(Format);
+
+enum Format {
+    Csv(Box<CsvRows>),
+    Npy(Box<NpyRows>),
+}
+
+impl RowReader {
+    /// Opens a source and finds out what it is.
+    ///
+    /// # Errors
+    /// When it cannot be read, or its shape or names do not fit.
+    pub fn open(source: &RowSource, layout: &Layout) -> Result<Self> {
+        Self::from_source(source, layout).with_context(|| source.to_string())
+    }
+
+    fn from_source(source: &RowSource, layout: &Layout) -> Result<Self> {
+        let (mut reader, total): (Box<dyn Read>, _) = match source {
+            RowSource::Stdin => (Box::new(io::stdin().lock()), None),
+            RowSource::File(path) => {
+                let file = File::open(path)?;
+                let metadata = file.metadata()?;
+                if metadata.is_dir() {
+                    bail!("this is a folder: name a CSV or NumPy file in it");
+                }
+                (Box::new(file), Some(metadata.len()).filter(|_| metadata.is_file()))
+            }
+        };
+        // No text begins like NumPy's magic, and a live stream may have no second byte yet.
+        let mut start = Vec::new();
+        reader.by_ref().take(1).read_to_end(&mut start)?;
+        if NpyRows::MAGIC.starts_with(&start) {
+            reader.by_ref().take(NpyRows::MAGIC.len() as u64 - 1).read_to_end(&mut start)?;
+        }
+        let npy = start == NpyRows::MAGIC;
+        // Excel begins a CSV file with this mark. It is no part of the first column's name.
+        if BYTE_ORDER_MARK.starts_with(&start) && !start.is_empty() {
+            reader.by_ref().take(BYTE_ORDER_MARK.len() as u64 - 1).read_to_end(&mut start)?;
+            if start == BYTE_ORDER_MARK {
+                start.clear();
+            }
+        }
+        let whole = io::BufReader::with_capacity(BUFFER, Cursor::new(start).chain(reader));
+        if npy {
+            let file = match source {
+                RowSource::File(path) if total.is_some() => Some(path),
+                _ => None,
+            };
+            let rows = NpyRows::new(Box::new(whole), file.map(PathBuf::as_path), layout)?;
+            Ok(Self(Format::Npy(Box::new(rows))))
+        } else {
+            Ok(Self(Format::Csv(Box::new(CsvRows::new(Box::new(whole), total, layout)?))))
+        }
+    }
+
+    /// Reads the next row into `row`, which has as many values as the layout says. Returns whether there
+    /// was one.
+    ///
+    /// # Errors
+    /// When the row is bad, or the stream ends in the middle of it.
+    pub fn next_into(&mut self, row: &mut [f32]) -> Result<bool, RowError> {
+        match &mut self.0 {
+            Format::Csv(rows) => rows.next_into(row),
+            Format::Npy(rows) => rows.next_into(row),
+        }
+    }
+
+    /// How far the stream has come.
+    #[must_use]
+    pub fn progress(&self) -> ReadProgress {
+        match &self.0 {
+            Format::Csv(rows) => rows.progress(),
+            Format::Npy(rows) => rows.progress(),
+        }
+    }
+}

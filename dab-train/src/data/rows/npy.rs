@@ -1,0 +1,171 @@
+//! Rows from a NumPy array: `[rows, inputs]`, or one row, of floats or integers in either byte order.
+//!
+//! C order streams from anywhere. Fortran order keeps columns together, so a block of rows is gathered with
+//! one read per column: constant memory too, but it needs a file.
+
+use std::fs::File;
+use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use anyhow::{Context, Result, anyhow, bail};
+use half::f16;
+use npyz::{DType, Endianness, NpyHeader, Order, TypeChar};
+
+use super::{BadRow, Fault, Layout, ReadProgress, RowError};
+
+/// Values that a block of a Fortran-ordered array holds.
+const BLOCK: usize = 1 << 20;
+
+/// Type of the values in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Scalar {
+    kind: TypeChar,
+    size: usize,
+    big_endian: bool,
+}
+
+impl Scalar {
+    fn new(dtype: &DType) -> Result<Self> {
+        let unreadable = || anyhow!("values of type {} cannot be read: save float32", dtype.descr());
+        let DType::Plain(ty) = dtype else { return Err(unreadable()) };
+        let (kind, size) = (ty.type_char(), ty.num_bytes().unwrap_or(0));
+        let known = match kind {
+            TypeChar::Float => [2, 4, 8].contains(&size),
+            TypeChar::Int | TypeChar::Uint => [1, 2, 4, 8].contains(&size),
+            TypeChar::Bool => size == 1,
+            _ => false,
+        };
+        let big_endian = ty.endianness() == Endianness::Big;
+        if known { Ok(Self { kind, size, big_endian }) } else { Err(unreadable()) }
+    }
+
+    /// One value from its bytes.
+    #[inline]
+    fn value(self, bytes: &[u8]) -> f64 {
+        let mut le = [0; 8];
+        le[..self.size].copy_from_slice(bytes);
+        if self.big_endian {
+            le[..self.size].reverse();
+        }
+        let raw = u64::from_le_bytes(le);
+        // Shifting to the top and back extends the sign.
+        let unused = 64 - 8 * self.size as u32;
+        match (self.kind, self.size) {
+            (TypeChar::Float, 2) => f16::from_bits(raw as u16).into(),
+            (TypeChar::Float, 4) => f32::from_bits(raw as u32).into(),
+            (TypeChar::Float, _) => f64::from_bits(raw),
+            (TypeChar::Int, _) => (((raw << unused) as i64) >> unused) as f64,
+            _ => raw as f64,
+        }
+    }
+}
+
+/// A stream of rows of an array.
+pub struct NpyRows {
+    data: Data,
+    scalar: Scalar,
+    rows: u64,
+    columns: usize,
+    /// Rows read.
+    row: u64,
+    /// Bytes of the row that is being read.
+    bytes: Vec<u8>,
+}
+
+enum Data {
+    C(Box<dyn Read>),
+    Fortran { file: File, start: u64, block: Vec<u8>, block_rows: usize },
+}
+
+impl NpyRows {
+    /// First bytes of every NumPy file.
+    pub(super) const MAGIC: &[u8] = b"\x93NUMPY";
+
+    pub(super) fn new(mut reader: Box<dyn Read>, file: Option<&Path>, layout: &Layout) -> Result<Self> {
+        let header = NpyHeader::from_reader(&mut reader).context("the NumPy header cannot be read")?;
+        let scalar = Scalar::new(&header.dtype())?;
+        let (rows, columns) = shape(header.shape(), layout.inputs)?;
+        let flat = rows <= 1 || columns == 1 || header.shape().len() == 1;
+        let data = if header.order() == Order::C || flat {
+            Data::C(reader)
+        } else {
+            if header.shape().len() > 2 {
+                bail!("a Fortran-ordered array of more than two axes: save np.ascontiguousarray(x)");
+            }
+            let path = file.context("a Fortran-ordered array needs a file: save np.ascontiguousarray(x)")?;
+            let mut file = BufReader::new(File::open(path)?);
+            NpyHeader::from_reader(&mut file)?;
+            let start = file.stream_position()?;
+            let block_rows = (BLOCK / columns).max(1);
+            Data::Fortran { file: file.into_inner(), start, block: Vec::new(), block_rows }
+        };
+        Ok(Self { data, scalar, rows, columns, row: 0, bytes: vec![0; columns * scalar.size] })
+    }
+
+    pub(super) fn next_into(&mut self, row: &mut [f32]) -> Result<bool, RowError> {
+        if self.row == self.rows {
+            return Ok(false);
+        }
+        self.fetch().map_err(|error| {
+            let fact = format!("row {} of {} cannot be read: is the file complete?", self.row + 1, self.rows);
+            RowError::End(anyhow::Error::from(error).context(fact))
+        })?;
+        self.row += 1;
+        for (column, (value, bytes)) in
+            row.iter_mut().zip(self.bytes.chunks_exact(self.scalar.size)).enumerate()
+        {
+            let wide = self.scalar.value(bytes);
+            *value = wide as f32;
+            if !value.is_finite() {
+                let fault = Fault::NonFinite(wide.to_string());
+                let column = Some(column + 1);
+                return Err(RowError::Bad(BadRow { row: self.row, line: None, column, name: None, fault }));
+            }
+        }
+        Ok(true)
+    }
+
+    /// Brings the bytes of the next row into `bytes`.
+    fn fetch(&mut self) -> std::io::Result<()> {
+        let size = self.scalar.size;
+        match &mut self.data {
+            Data::C(reader) => reader.read_exact(&mut self.bytes),
+            Data::Fortran { file, start, block, block_rows } => {
+                let within = (self.row % *block_rows as u64) as usize;
+                let height = ((self.rows - (self.row - within as u64)) as usize).min(*block_rows);
+                if within == 0 {
+                    block.resize(height * self.columns * size, 0);
+                    for (column, part) in block.chunks_exact_mut(height * size).enumerate() {
+                        let first = column as u64 * self.rows + self.row;
+                        file.seek(SeekFrom::Start(*start + first * size as u64))?;
+                        file.read_exact(part)?;
+                    }
+                }
+                for (column, to) in self.bytes.chunks_exact_mut(size).enumerate() {
+                    let at = (column * height + within) * size;
+                    to.copy_from_slice(&block[at..at + size]);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn progress(&self) -> ReadProgress {
+        ReadProgress { done: self.row, total: Some(self.rows), bytes: false }
+    }
+}
+
+/// Rows and columns of an array for a model of that many inputs.
+fn shape(shape: &[u64], inputs: usize) -> Result<(u64, usize)> {
+    let wide = inputs as u64;
+    let found = match *shape {
+        [n] if inputs == 1 => Some((n, 1)),
+        [n] if n == wide => Some((1, inputs)),
+        [rows, ref rest @ ..] if !rest.is_empty() => {
+            let columns = rest.iter().try_fold(1u64, |product, &n| product.checked_mul(n));
+            columns.filter(|&columns| columns == wide).map(|_| (rows, inputs))
+        }
+        _ => None,
+    };
+    found.with_context(|| format!("the array has shape {shape:?}, expected [rows, {inputs}]"))
+}

@@ -1,0 +1,367 @@
+//! The user's own files: features, labels or targets, and OOD sets from any framework.
+//!
+//! npy, npz or csv → `Task`. What is not given as a file is cut from the training file:
+//!
+//! ```text
+//! features → test (20 %) ∪ rest;  rest → held out (10 %) ∪ train;  by class when there are classes
+//! ```
+//!
+//! `labels = "table.csv:species"` beside `features = "table.csv"` takes the label column out of the
+//! inputs: a model that sees its own answer is always certain.
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    data::{
+        Description, Split, Table, Targets, Task, class_counts,
+        files::{self, FilePart, Labels},
+        listed, split,
+    },
+    support::random::Random,
+};
+
+/// Settings for the user's own data. A file is `x.npy`, `x.npz:key`, `x.csv` or `x.csv:column`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FeaturesConfig {
+    /// Name of the task, for titles.
+    #[serde(default = "default_name")]
+    pub name: String,
+    /// Training inputs, one row per example.
+    pub features: String,
+    /// Class labels of `features`. Give either these or `targets`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub labels: Option<String>,
+    /// Real-valued targets of `features`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub targets: Option<String>,
+    /// Test inputs; without them a share of `features` is tested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test_features: Option<String>,
+    /// Labels or targets of `test_features`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test_labels: Option<String>,
+    /// Inputs from elsewhere.
+    #[serde(default)]
+    pub ood: Vec<Ood>,
+    /// Share tested when there are no test files.
+    #[serde(default = "default_test")]
+    pub test: f64,
+    /// Share of the remaining rows kept aside for calibration.
+    #[serde(default = "default_held_out")]
+    pub held_out: f64,
+}
+
+/// One named OOD file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ood {
+    /// What to call it.
+    pub name: String,
+    /// Its inputs.
+    pub file: String,
+}
+
+fn default_name() -> String {
+    "features".into()
+}
+
+fn default_test() -> f64 {
+    0.2
+}
+
+fn default_held_out() -> f64 {
+    0.1
+}
+
+/// Fewer held-out rows than this give no p-value of 0.01, the rate of `unfamiliar`.
+const CALIBRATED: usize = 99;
+/// A class with fewer training rows than this has a code that rests on little.
+const FEW: usize = 5;
+
+/// What stands beside the inputs in the files.
+enum Answers {
+    Labels(Labels),
+    Numbers(Table, Vec<String>),
+}
+
+/// Inputs and answers of the same rows, as read.
+struct FileRows {
+    inputs: Table,
+    names: Vec<String>,
+    answers: Answers,
+}
+
+impl FeaturesConfig {
+    /// The least a user gives: features and labels, everything else by default.
+    #[must_use]
+    pub fn new(features: &str, labels: &str) -> Self {
+        Self {
+            name: default_name(),
+            features: features.into(),
+            labels: Some(labels.into()),
+            targets: None,
+            test_features: None,
+            test_labels: None,
+            ood: Vec::new(),
+            test: default_test(),
+            held_out: default_held_out(),
+        }
+    }
+
+    pub(crate) fn load(&self, seed: u64) -> Result<(Task, Description)> {
+        for (name, share) in [("test", self.test), ("held_out", self.held_out)] {
+            ensure!((0.0..1.0).contains(&share), "{name} = {share}: a share from 0 to below 1");
+        }
+        let answers = match (&self.labels, &self.targets) {
+            (Some(file), None) | (None, Some(file)) => file,
+            _ => bail!("give either labels (classes) or targets (numbers)"),
+        };
+        let mut warnings = Vec::new();
+        let train = self.read(&self.features, answers)?;
+        let (rows, input_names) = (train.inputs.rows, train.names.clone());
+        let mut parts = vec![train];
+        match (&self.test_features, &self.test_labels) {
+            (Some(features), Some(labels)) => {
+                let mut test = self.read(features, labels)?;
+                test.inputs = aligned(&input_names, test.inputs, &test.names, "test", &mut warnings);
+                parts.push(test);
+            }
+            (None, None) => {}
+            _ => bail!("test_features and test_labels go together"),
+        }
+        let numbers = matches!(&parts[0].answers, Answers::Labels(Labels::Numbers(_)));
+        let (mut splits, output_names) = join(parts)?;
+        let mut described = output_names.clone();
+        if self.labels.is_some() {
+            check_classes(answers, self.test_labels.as_deref(), &splits, &output_names)?;
+            if numbers && output_names.iter().enumerate().any(|(class, name)| *name != class.to_string()) {
+                let (last, listed) = (output_names.len() - 1, listed(&output_names));
+                warnings
+                    .push(format!("labels do not run from 0 to {last}: the outputs are, in order, {listed}"));
+                described.iter_mut().for_each(|name| name.insert_str(0, "class_"));
+            } else if numbers {
+                // Output j is class j: it needs no name.
+                described.clear();
+            }
+        }
+        let given_test = if splits.len() == 2 { splits.pop() } else { None };
+        let all = splits.pop().context("no training data")?;
+        let (rest, test) = match given_test {
+            Some(test) => (all, test),
+            None => cut(&all, self.test, &mut Random::new(seed, "features/test")),
+        };
+        ensure!(
+            test.inputs.rows > 0,
+            "{rows} rows are too few to set some aside for a test: give more rows, or test files"
+        );
+        let (train, held_out) = cut(&rest, self.held_out, &mut Random::new(seed, "features/held-out"));
+        warnings.extend(few(&train, &held_out, &output_names)?);
+        let mut ood = Vec::new();
+        for set in &self.ood {
+            // An OOD csv may carry the same label column as the training file; it is dropped alike.
+            let label = FilePart::parse(answers).part;
+            let (table, names) = files::table(&FilePart::parse(&set.file), label.as_deref())?;
+            let what = format!("OOD set {}", set.name);
+            ood.push((set.name.clone(), aligned(&input_names, table, &names, &what, &mut warnings)));
+        }
+        let description =
+            Description { input_names, output_names: described, warnings, ..Description::default() };
+        Ok((Task { name: self.name.clone(), train, held_out, test, ood }, description))
+    }
+
+    /// Inputs of `features` and what `answers` says about each.
+    fn read(&self, features: &str, answers: &str) -> Result<FileRows> {
+        let source = FilePart::parse(answers);
+        let (found, read) = if self.labels.is_some() {
+            let labels = files::labels(&source)?;
+            (labels.len(), Answers::Labels(labels))
+        } else {
+            let (table, names) = files::table(&source, None)?;
+            (table.rows, Answers::Numbers(table, names))
+        };
+        let (inputs, names) = read_inputs(features, answers)?;
+        ensure!(
+            found == inputs.rows,
+            "{features} has {} rows but {answers} has {found}: every row needs its own label or target",
+            inputs.rows
+        );
+        Ok(FileRows { inputs, names, answers: read })
+    }
+}
+
+/// Inputs of `file`, without the column that `answers` takes from the same file.
+fn read_inputs(file: &str, answers: &str) -> Result<(Table, Vec<String>)> {
+    let (source, answers) = (FilePart::parse(file), FilePart::parse(answers));
+    let label = answers.part.filter(|_| answers.path == source.path);
+    files::table(&source, label.as_deref())
+}
+
+/// `table` with its columns in the order of `wanted`, when both are named and all are there.
+fn aligned(
+    wanted: &[String],
+    table: Table,
+    names: &[String],
+    what: &str,
+    warnings: &mut Vec<String>,
+) -> Table {
+    if wanted.is_empty() || names.is_empty() || wanted == names {
+        return table;
+    }
+    let places: Result<Vec<usize>, &String> =
+        wanted.iter().map(|name| names.iter().position(|n| n == name).ok_or(name)).collect();
+    match places {
+        Ok(places) => table.columns(&places),
+        Err(name) => {
+            warnings.push(format!("{what} has no column {name}: its columns are taken as they come"));
+            table
+        }
+    }
+}
+
+/// Splits with targets of one kind, classes numbered over all of them; and the output names.
+fn join(parts: Vec<FileRows>) -> Result<(Vec<Split>, Vec<String>)> {
+    let labels: Vec<Labels> = parts
+        .iter()
+        .filter_map(|part| if let Answers::Labels(l) = &part.answers { Some(l.clone()) } else { None })
+        .collect();
+    let (numbered, classes) = files::number_classes(&labels)?;
+    let mut numbered = numbered.into_iter();
+    let mut names = classes.clone();
+    let splits = parts
+        .into_iter()
+        .map(|FileRows { inputs, answers, .. }| {
+            let targets = match answers {
+                Answers::Labels(_) => {
+                    Targets::Classes { labels: numbered.next().unwrap_or_default(), count: classes.len() }
+                }
+                Answers::Numbers(table, columns) => {
+                    names = columns;
+                    Targets::Regression(table)
+                }
+            };
+            Split { inputs, targets }
+        })
+        .collect();
+    Ok((splits, names))
+}
+
+/// Refuses labels that are no classes, and classes that are tested but not trained, by their names.
+fn check_classes(train: &str, test: Option<&str>, splits: &[Split], names: &[String]) -> Result<()> {
+    let (classes, rows) = (names.len(), splits[0].inputs.rows);
+    ensure!(
+        2 * classes <= rows || classes < 2,
+        "{train}: {classes} different labels in {rows} rows are no classes; for numbers to predict give targets \
+         (--targets)"
+    );
+    let trained = class_counts(&splits[0].targets)?.unwrap_or_default();
+    let (Some(test), Some(split)) = (test, splits.get(1)) else { return Ok(()) };
+    for (class, count) in class_counts(&split.targets)?.unwrap_or_default().into_iter().enumerate() {
+        ensure!(
+            count == 0 || trained[class] > 0,
+            "class {} has {count} rows in {test} but none in {train}: leave them out of the test, or give them as \
+             an OOD set",
+            names[class]
+        );
+    }
+    Ok(())
+}
+
+/// What there is too little of.
+fn few(train: &Split, held_out: &Split, names: &[String]) -> Result<Vec<String>> {
+    let mut warnings = Vec::new();
+    let counts = class_counts(&train.targets)?.unwrap_or_default();
+    if let Some((class, &count)) = counts.iter().enumerate().min_by_key(|(_, count)| **count)
+        && count < FEW
+    {
+        warnings
+            .push(format!("class {} has only {count} training rows: its code rests on little", names[class]));
+    }
+    let rows = held_out.inputs.rows;
+    if rows == 0 {
+        warnings.push("no row was held out: the model will have no p-values and verdicts".to_owned());
+    } else if rows < CALIBRATED {
+        let least = rows + 1;
+        warnings.push(format!(
+            "only {rows} held-out rows: no p-value falls below 1/{least}, `unfamiliar` (p ≤ 0.01) needs {CALIBRATED}"
+        ));
+    }
+    Ok(warnings)
+}
+
+fn cut(all: &Split, share: f64, random: &mut Random) -> (Split, Split) {
+    let (kept, taken) = match &all.targets {
+        Targets::Classes { labels, .. } => split::by_class(labels, share, random),
+        Targets::Regression(table) => split::fraction(table.rows, share, random),
+    };
+    (all.select(&kept), all.select(&taken))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{DataConfig, load_described};
+    use std::path::Path;
+
+    fn file(name: &str, text: &str) -> String {
+        let dir = std::env::temp_dir().join(format!("dab-features-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let path = dir.join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().into()
+    }
+
+    fn trees(name: &str, species: &[&str]) -> String {
+        let rows: Vec<String> =
+            (0..100).map(|i| format!("{},{},{}", i, i * i % 7, species[i % species.len()])).collect();
+        file(name, &format!("w,h,species\n{}\n", rows.join("\n")))
+    }
+
+    fn run(config: FeaturesConfig) -> Result<(Task, Description)> {
+        load_described(&DataConfig::Features(config), 3, Path::new("unused"))
+    }
+
+    #[test]
+    fn one_csv_is_enough() {
+        let csv = trees("trees.csv", &["oak", "elm"]);
+        let mut config = FeaturesConfig::new(&csv, &format!("{csv}:species"));
+        config.ood.push(Ood { name: "far".into(), file: file("far.csv", "h,w,species\n1,2,palm\n") });
+        let (task, description) = run(config).unwrap();
+        assert_eq!((task.train.inputs.rows, task.held_out.inputs.rows, task.test.inputs.rows), (72, 8, 20));
+        assert_eq!(
+            (description.input_names.join(" "), description.output_names.join(" ")),
+            ("w h".into(), "elm oak".into())
+        );
+        assert_eq!(task.ood[0].1.values, [2.0, 1.0], "columns follow their names");
+    }
+
+    #[test]
+    fn what_cannot_work_is_said() {
+        let csv = trees("one.csv", &["oak"]);
+        let message = run(FeaturesConfig::new(&csv, &format!("{csv}:species"))).unwrap_err().to_string();
+        assert!(message.contains("one class only"), "{message}");
+        let short = file("short.csv", "0\n1\n");
+        let csv = trees("two.csv", &["oak", "elm"]);
+        let features = file("f.csv", "1,2\n3,4\n5,6\n");
+        let message = run(FeaturesConfig::new(&features, &short)).unwrap_err().to_string();
+        assert!(message.contains("f.csv has 3 rows but") && message.contains("short.csv has 2"), "{message}");
+        let mut both = FeaturesConfig::new(&csv, &format!("{csv}:species"));
+        both.targets = Some(csv.clone());
+        assert!(run(both).unwrap_err().to_string().contains("either"));
+        let mut half = FeaturesConfig::new(&csv, &format!("{csv}:species"));
+        half.test_features = Some(csv);
+        assert!(run(half).unwrap_err().to_string().contains("go together"));
+    }
+
+    #[test]
+    fn regression_targets_keep_their_units() {
+        let csv = file("r.csv", "x,y\n1,10\n2,20\n3,30\n4,40\n5,50\n");
+        let mut config = FeaturesConfig::new(&csv, "");
+        (config.labels, config.targets) = (None, Some(format!("{csv}:y")));
+        let (task, description) = run(config).unwrap();
+        let Targets::Regression(y) = &task.train.targets else { panic!("regression") };
+        assert!(y.values.iter().zip(&task.train.inputs.values).all(|(y, x)| *y == 10.0 * x));
+        assert_eq!(description.output_names, ["y"]);
+    }
+}

@@ -1,0 +1,124 @@
+//! A trained model → `model.dab`.
+//!
+//! ```text
+//! Snapshot → Spec → artifact without a table → scores of held-out inputs → artifact with the table
+//! ```
+//!
+//! The calibration table is made of dab-core's own scores, not of the trainer's: the device ranks an input
+//! among numbers that it would have computed itself, bit for bit.
+
+use anyhow::{Context, Result};
+use dab_core::artifact::AlignedBytes;
+use dab_core::artifact::schema::Residual;
+use dab_core::artifact::writer::{CalibrationSpec, Codes, DecoderSpec, Dense, Head, Normalization, Spec};
+use dab_core::{CovarianceKind, Rates, Task};
+
+use crate::{
+    data::Table,
+    model::{
+        encoder::Covariance,
+        network::Output,
+        snapshot::{Affine, Snapshot},
+    },
+    support::simd::Widest,
+};
+
+/// Inputs that travel in the artifact as known answers.
+const SELF_TESTS: usize = 4;
+/// The artifact of a trained model, calibrated on `held_out`.
+///
+/// # Errors
+/// When a number cannot be stored: the writer names it.
+pub fn artifact(trained: &Snapshot, held_out: &Table, info: Vec<(String, String)>) -> Result<Vec<u8>> {
+    let mut spec = spec(trained, info);
+    spec.self_test = held_out.iter().take(SELF_TESTS).map(<[f32]>::to_vec).collect();
+    let draft = spec.to_bytes().context("the trained model cannot be stored")?;
+    if held_out.rows > 0 {
+        let scores = scores(&draft, held_out)?;
+        spec.calibration = Some(CalibrationSpec { scores, rates: Rates::DEFAULT });
+    }
+    spec.to_bytes().context("the calibration table cannot be stored")
+}
+
+/// u of every row as the device computes it.
+///
+/// # Errors
+/// When the bytes are no model or a row is not an input of it.
+pub fn scores(artifact: &[u8], inputs: &Table) -> Result<Vec<f32>> {
+    let bytes = AlignedBytes::from(artifact);
+    let model = bytes.model()?;
+    let mut scratch = vec![0.0; model.scratch_len()];
+    let wide = Widest::detect();
+    let score = |row: &[f32]| Ok(model.assess_on(wide, row, &mut scratch)?.uncertainty);
+    inputs.iter().map(score).collect()
+}
+
+fn spec(trained: &Snapshot, info: Vec<(String, String)>) -> Spec {
+    let codebook = &trained.codebook;
+    let wide = |values: &[f32]| values.iter().map(|&x| f64::from(x)).collect();
+    let scaled = trained.input_scale.mean.iter().any(|&m| m != 0.0)
+        || trained.input_scale.std.iter().any(|&s| s != 1.0);
+    let layers = trained.layers.iter().map(|layer| Dense {
+        weight: transposed(&layer.affine),
+        bias: layer.affine.bias.clone(),
+        outputs: layer.affine.outputs,
+        activation: layer.activation,
+        residual: layer.residual.map(|source| Residual { source: source as u8, before_activation: false }),
+    });
+    Spec {
+        inputs: trained.input_scale.mean.len(),
+        normalization: scaled.then(|| Normalization {
+            mean: trained.input_scale.mean.clone(),
+            std: trained.input_scale.std.clone(),
+        }),
+        layers: layers.collect(),
+        head: Head {
+            weight: transposed(&trained.head),
+            bias: trained.head.bias.clone(),
+            activation: trained.activation,
+            covariance: match trained.covariance {
+                Covariance::Diagonal => CovarianceKind::Diagonal,
+                Covariance::Spectral => CovarianceKind::Spectral,
+                Covariance::Cholesky => CovarianceKind::Cholesky,
+            },
+            dim: trained.dim,
+        },
+        codes: Codes {
+            means: wide(&codebook.means),
+            covs: wide(&codebook.covs),
+            priors: wide(&codebook.priors),
+            alpha: trained.alpha,
+        },
+        decoder: Some(decoder(trained)),
+        calibration: None,
+        self_test: Vec::new(),
+        info,
+    }
+}
+
+/// The decoder in the targets' own units; of a learned variance, the means alone.
+fn decoder(trained: &Snapshot) -> DecoderSpec {
+    let affine = &trained.decoder;
+    let (outputs, task) = match trained.output {
+        Output::Regression(count, _) => (count, Task::Regression),
+        Output::Classes(count) => (count, Task::Classification),
+    };
+    let mut weight = transposed(affine);
+    weight.truncate(outputs * affine.inputs);
+    let mut bias = affine.bias.clone().unwrap_or_else(|| vec![0.0; outputs]);
+    bias.truncate(outputs);
+    if let Some(scale) = &trained.target_scale {
+        for ((row, bias), (mean, std)) in
+            weight.chunks_mut(affine.inputs).zip(&mut bias).zip(scale.mean.iter().zip(&scale.std))
+        {
+            row.iter_mut().for_each(|w| *w *= std);
+            *bias = *bias * std + mean;
+        }
+    }
+    DecoderSpec { weight, bias: Some(bias), outputs, task }
+}
+
+fn transposed(affine: &Affine) -> Vec<f32> {
+    let (inputs, outputs) = (affine.inputs, affine.outputs);
+    (0..inputs * outputs).map(|k| affine.weight[(k % inputs) * outputs + k / inputs]).collect()
+}

@@ -1,0 +1,79 @@
+//! A model as C source, for firmware without files: bytes of `model.dab` → a constant array and its sizes.
+
+use std::fmt::Write;
+
+use anyhow::{Result, bail};
+use dab_core::Model;
+
+use super::model_file::ModelFile;
+
+/// Words per line of the array.
+const PER_LINE: usize = 8;
+
+/// Refuses what C does not take as a name.
+///
+/// # Errors
+/// When `name` has other characters than letters, digits and `_`, or begins with a digit.
+pub fn check_name(name: &str) -> Result<()> {
+    let letters = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if name.is_empty() || !name.chars().all(letters) || name.starts_with(|c: char| c.is_ascii_digit()) {
+        bail!("`{name}` is not a name in C: use letters, digits and _, and begin with a letter");
+    }
+    Ok(())
+}
+
+/// The model as C source: an aligned constant array called `name`, and macros for its sizes.
+///
+/// # Errors
+/// When `name` is not a name in C.
+pub fn c_source(name: &str, artifact: &ModelFile, model: &Model<'_>) -> Result<String> {
+    check_name(name)?;
+    let (bytes, shape) = (artifact.bytes(), model.shape());
+    let upper = name.to_ascii_uppercase();
+    let mut t = String::new();
+    writeln!(t, "/* A dab model, identity {:08x}. Written by dab export; C99 and C++.", artifact.identity())?;
+    writeln!(t, " *")?;
+    writeln!(t, " *     static uint64_t storage[DAB_MODEL_BYTES / 8];")?;
+    writeln!(t, " *     static float scratch[{upper}_SCRATCH_FLOATS];")?;
+    writeln!(t, " *     dab_model_init(storage, sizeof storage, {name}, {upper}_BYTES, &model);")?;
+    writeln!(t, " *     dab_self_test(model, scratch, sizeof scratch);   must give DAB_OK")?;
+    writeln!(t, " *")?;
+    writeln!(t, " * Other files see it by: extern const uint32_t {name}[{upper}_BYTES / 4 + 1]; */")?;
+    writeln!(t, "#include <stdint.h>\n\n#ifndef {upper}_BYTES")?;
+    let macros = [
+        ("BYTES", bytes.len()),
+        ("INPUTS", shape.inputs),
+        ("OUTPUTS", shape.outputs),
+        ("CODES", shape.codes),
+        ("DIM", shape.dim),
+        ("SCRATCH_FLOATS", model.scratch_len()),
+    ];
+    for (what, value) in macros {
+        writeln!(t, "#define {upper}_{what} {value}u")?;
+    }
+    writeln!(t, "/* CRC-32C of the model: the same for the same model. */")?;
+    writeln!(t, "#define {upper}_IDENTITY 0x{:08x}u", artifact.identity())?;
+    writeln!(t, "/* What dab_self_test must find: so many answers, with this digest of their bits. */")?;
+    let test = model.meta().self_test;
+    writeln!(t, "#define {upper}_SELF_TESTS {}u", test.vectors)?;
+    writeln!(t, "#define {upper}_SELF_TEST_DIGEST 0x{:08x}u", u32::from_le_bytes(test.digest))?;
+    writeln!(t, "#endif\n")?;
+    writeln!(t, "#ifdef __cplusplus\nextern \"C\" {{\n#endif")?;
+    writeln!(t, "/* Little-endian words: aligned for the reader, whatever the compiler. */")?;
+    // In C++ a constant is private to its file unless it was declared.
+    writeln!(t, "extern const uint32_t {name}[{upper}_BYTES / 4 + 1];")?;
+    writeln!(t, "const uint32_t {name}[{upper}_BYTES / 4 + 1] = {{")?;
+    let words: Vec<String> = bytes
+        .chunks(4)
+        .map(|chunk| {
+            let mut word = [0; 4];
+            word.iter_mut().zip(chunk).for_each(|(to, from)| *to = *from);
+            format!("0x{:08x}u", u32::from_le_bytes(word))
+        })
+        .collect();
+    for line in words.chunks(PER_LINE) {
+        writeln!(t, "    {},", line.join(", "))?;
+    }
+    writeln!(t, "}};\n#ifdef __cplusplus\n}}\n#endif")?;
+    Ok(t)
+}

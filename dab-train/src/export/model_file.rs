@@ -1,0 +1,78 @@
+//! An artifact from disk.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use dab_core::artifact::{AlignedBytes, info};
+use dab_core::{ArtifactError, Model};
+
+use super::names;
+
+/// An artifact in memory. [`ModelFile::model`] is the checked view.
+#[derive(Clone, Debug)]
+pub struct ModelFile {
+    path: PathBuf,
+    bytes: AlignedBytes,
+    /// Key–value strings of the info section.
+    pub info: Vec<(String, String)>,
+}
+
+impl ModelFile {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// When there is no such file, or it is not a sound artifact.
+    pub fn open(path: &Path) -> Result<Self> {
+        let name = path.display();
+        let bytes = std::fs::read(path).with_context(|| format!("cannot read `{name}`"))?;
+        let artifact = Self { path: path.into(), bytes: AlignedBytes::from(&*bytes), info: Vec::new() };
+        artifact.model()?;
+        let info = info::read_info(artifact.bytes()).with_context(|| format!("`{name}`"))?;
+        Ok(Self { info, ..artifact })
+    }
+
+    /// The bytes of the file.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        self.bytes.as_slice()
+    }
+
+    /// The model in it.
+    ///
+    /// # Errors
+    /// Never after [`ModelFile::open`].
+    pub fn model(&self) -> Result<Model<'_>> {
+        self.bytes.model().map_err(|error| {
+            let advice = match error {
+                ArtifactError::NotAnArtifact => "; make one with `dab pack`",
+                ArtifactError::Version { .. } | ArtifactError::IncompatibleFeatures { .. } => {
+                    "; a newer dab wrote it, update this one"
+                }
+                _ => "; copy it again, in binary mode, or pack it anew",
+            };
+            anyhow::anyhow!("`{}`: {error}{advice}", self.path.display())
+        })
+    }
+
+    /// CRC-32C of everything behind the header: one model has one encoding, so this names it.
+    #[must_use]
+    pub fn identity(&self) -> u32 {
+        /// Where the header keeps it (docs/format.md).
+        const BODY_CRC: usize = 56;
+        let stored = self.bytes().get(BODY_CRC..).and_then(<[u8]>::first_chunk);
+        stored.map_or(0, |&b| u32::from_le_bytes(b))
+    }
+
+    /// Names of the inputs, if the artifact has them.
+    #[must_use]
+    pub fn input_names(&self, count: usize) -> Option<Vec<String>> {
+        names::find(&self.info, names::INPUTS, count)
+    }
+
+    /// Names of the outputs: the artifact's, or `output_0`, `output_1`, …
+    #[must_use]
+    pub fn output_names(&self, count: usize) -> Vec<String> {
+        names::find(&self.info, names::OUTPUTS, count)
+            .unwrap_or_else(|| (0..count).map(|i| format!("output_{i}")).collect())
+    }
+}

@@ -1,0 +1,151 @@
+//! The metadata strings of a safetensors file: what they say about the model, and what is left for people.
+
+use std::collections::BTreeMap;
+
+use dab_core::artifact::schema::Residual;
+use dab_core::{Activation, CovarianceKind, Rates, Task};
+
+use super::{error::PackError, tensors::layer_number};
+
+/// Prefixes of keys that describe the model. An unknown key under one of them is a typing error, not a
+/// remark: it would silently change the model.
+const RESERVED: [&str; 5] = ["layers.", "head.", "codes.", "rates.", "normalize."];
+
+/// Metadata strings, sorted by key; each is taken out by whoever understands it.
+pub struct Metadata {
+    strings: BTreeMap<String, String>,
+}
+
+impl Metadata {
+    /// Wraps the strings of a file.
+    pub fn new(strings: impl IntoIterator<Item = (String, String)>) -> Self {
+        Self { strings: strings.into_iter().collect() }
+    }
+
+    /// A string that is there, without taking it.
+    pub fn peek(&self, key: &str) -> Option<&str> {
+        self.strings.get(key).map(String::as_str)
+    }
+
+    fn take(&mut self, key: &str) -> Option<String> {
+        self.strings.remove(key)
+    }
+
+    /// Takes `key` as one of `known` by its name; `None` when the key is missing.
+    fn choice<T: Copy>(&mut self, key: &str, known: &[(&str, T)]) -> Result<Option<T>, PackError> {
+        let Some(value) = self.take(key) else { return Ok(None) };
+        match known.iter().find(|(name, _)| *name == value) {
+            Some(&(_, choice)) => Ok(Some(choice)),
+            None => {
+                let names: Vec<&str> = known.iter().map(|&(name, _)| name).collect();
+                Err(wrong(key, value, &format!("use one of {}", names.join(", "))))
+            }
+        }
+    }
+
+    fn number(&mut self, key: &str, advice: &str) -> Result<Option<f32>, PackError> {
+        let Some(value) = self.take(key) else { return Ok(None) };
+        match value.trim().parse::<f32>() {
+            Ok(number) if number.is_finite() => Ok(Some(number)),
+            _ => Err(wrong(key, value, advice)),
+        }
+    }
+
+    /// `covariance`.
+    pub fn covariance(&mut self) -> Result<Option<CovarianceKind>, PackError> {
+        self.choice("covariance", &CovarianceKind::ALL.map(|kind| (kind.name(), kind)))
+    }
+
+    /// `alpha`; 1, the usual temperature, when it is missing.
+    pub fn alpha(&mut self) -> Result<f32, PackError> {
+        let advice = "write the temperature of the assignment as a number, 0 or more (usually 1)";
+        let value = self.peek("alpha").unwrap_or_default().to_owned();
+        match self.number("alpha", advice)? {
+            Some(alpha) if alpha < 0.0 => Err(wrong("alpha", value, advice)),
+            alpha => Ok(alpha.unwrap_or(1.0)),
+        }
+    }
+
+    /// `task`: `None` when it is missing, `Some(None)` for `none`.
+    pub fn task(&mut self) -> Result<Option<Option<Task>>, PackError> {
+        let known = [
+            ("regression", Some(Task::Regression)),
+            ("classification", Some(Task::Classification)),
+            ("none", None),
+        ];
+        self.choice("task", &known)
+    }
+
+    /// An activation's key; identity when it is missing.
+    pub fn activation(&mut self, key: &str) -> Result<Activation, PackError> {
+        let known = Activation::ALL.map(|activation| (activation.name(), activation));
+        Ok(self.choice(key, &known)?.unwrap_or_default())
+    }
+
+    /// The residual that layer `layer` adds.
+    pub fn residual(&mut self, layer: usize) -> Result<Option<Residual>, PackError> {
+        let key = format!("layers.{layer}.residual");
+        let before_key = format!("{key}_before_activation");
+        let before = self.choice(&before_key, &[("true", true), ("false", false)])?;
+        let Some(value) = self.take(&key) else {
+            return match before {
+                Some(true) => Err(missing(
+                    &key,
+                    &format!("`{before_key}` needs it: input, or layers.M with M < {layer}"),
+                )),
+                _ => Ok(None),
+            };
+        };
+        let earlier = |value: &str| {
+            let number: usize = value.strip_prefix("layers.")?.parse().ok()?;
+            (number < layer).then_some(number + 1)
+        };
+        let source = if value == "input" { Some(0) } else { earlier(&value) };
+        match source.and_then(|source| u8::try_from(source).ok()) {
+            Some(source) => Ok(Some(Residual { source, before_activation: before.unwrap_or(false) })),
+            None => Err(wrong(
+                &key,
+                value,
+                &format!("name an earlier activation: input, or layers.M with M < {layer}"),
+            )),
+        }
+    }
+
+    /// `rates.doubtful` and `rates.unfamiliar`; `None` when both are missing.
+    pub fn rates(&mut self) -> Result<Option<Rates>, PackError> {
+        let advice = "rates are probabilities with 0 < unfamiliar <= doubtful < 1";
+        let doubtful = self.number("rates.doubtful", advice)?;
+        let unfamiliar = self.number("rates.unfamiliar", advice)?;
+        if doubtful.is_none() && unfamiliar.is_none() {
+            return Ok(None);
+        }
+        let doubtful = doubtful.unwrap_or(Rates::DEFAULT.doubtful());
+        let unfamiliar = unfamiliar.unwrap_or(Rates::DEFAULT.unfamiliar().min(doubtful));
+        let given = || format!("{doubtful} (unfamiliar {unfamiliar})");
+        Rates::new(doubtful, unfamiliar).map(Some).ok_or_else(|| wrong("rates.doubtful", given(), advice))
+    }
+
+    /// What is left, sorted by key: the artifact's info section.
+    pub fn rest(self) -> Result<Vec<(String, String)>, PackError> {
+        for (key, value) in &self.strings {
+            if RESERVED.iter().any(|prefix| key.starts_with(prefix)) {
+                let advice = match layer_number(key) {
+                    Some((number, "activation" | "residual" | "residual_before_activation")) => {
+                        format!("there is no layer {number}; remove it or add layers.{number}.weight")
+                    }
+                    _ => "no such setting: correct the key, or rename it if it is a remark".into(),
+                };
+                return Err(wrong(key, value.clone(), &advice));
+            }
+        }
+        Ok(self.strings.into_iter().collect())
+    }
+}
+
+pub(super) fn wrong(key: &str, value: String, advice: &str) -> PackError {
+    PackError::Metadata { key: key.into(), value: Some(value), advice: advice.into() }
+}
+
+pub(super) fn missing(key: &str, advice: &str) -> PackError {
+    PackError::Metadata { key: key.into(), value: None, advice: advice.into() }
+}

@@ -1,0 +1,166 @@
+//! Rate-distortion finite-cardinality learning: one epoch of alternating minimisation (method.md E8–E13, paper §4).
+//!
+//! ```text
+//! 1  θ by gradient on  NLL + λ₂‖W‖² + αβ · mean_x u(x)         codebook fixed, π_x held constant     E8, E9
+//! 2  π_x(κ) ∝ π(κ) exp(−α D_κ(x))                              θ fixed from here on                  E5
+//! 3  m_κ by gradient on mean_x u(x), Σ_κ in closed form                                              E10, E11
+//! 4  π(κ) = mean_x π_x(κ)                                                                            E12
+//! ```
+//!
+//! θ is fixed in 2–4, so each example is encoded once and the encodings serve all three. Step 1 is in `network_step.rs`,
+//! steps 2–4 are in [`codebook_step`](super::codebook_step), with what keeps codes alive.
+
+use std::sync::Arc;
+
+use burn::tensor::{DType, Device};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    clock::Clock, examples::Examples, loss_scaling::Scaling, machines::Machines, optimiser::Optimiser,
+};
+use crate::{
+    config::{Experiment, Rule, Start},
+    model::{
+        codebook::{Codebook, Codes, INITIAL_MEAN_STD},
+        network::{Network, Output},
+    },
+    support::random::Random,
+};
+
+/// Code means, in numbers (codes × dim), from which on training expands diagonal distances into matrix products.
+const EXPAND_NUMBERS: usize = 512;
+
+/// What one epoch did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Epoch {
+    /// Counted from 1.
+    pub number: usize,
+    /// Mean negative log-likelihood in step 1, nats.
+    pub nll: f64,
+    /// Mean u(x) in step 1 (of correctly classified examples under E9), nats.
+    pub distortion: f64,
+    /// Mean hinge of misclassified examples (E9), nats.
+    pub hinge: f64,
+    /// mean_x KL(π_x ‖ π) after step 2, nats.
+    pub rate: f64,
+    /// π(κ) after step 4.
+    pub usage: Vec<f32>,
+    /// Codes that started again in this epoch.
+    pub reseeded: usize,
+    /// Learning rate of the last mini-batch.
+    pub learning_rate: f64,
+    /// Examples that step 1 learnt from.
+    #[serde(default)]
+    pub examples: usize,
+    /// Mini-batches that were skipped because their gradients, in f16, were not finite.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub skipped: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+/// The model in training.
+#[derive(Clone, Debug)]
+pub struct Rdfc {
+    /// θ.
+    pub network: Network,
+    /// m, Σ, π.
+    pub codebook: Codebook,
+    /// θ's optimiser.
+    pub network_optimiser: Optimiser,
+    /// The code means' optimiser.
+    pub means_optimiser: Optimiser,
+    /// Whether the codebook has been updated: until then π_x is uniform.
+    pub started: bool,
+    /// Epochs done.
+    pub epoch: usize,
+    /// Where the time goes; off unless started.
+    pub clock: Clock,
+    /// Where parts of a mini-batch are computed; the device alone unless there are several.
+    pub replicas: Vec<Device>,
+    /// The machines that share the run, when there are several.
+    pub machines: Option<Arc<Machines>>,
+    /// Of the loss, when convolutions multiply in f16.
+    pub scaling: Option<Scaling>,
+    pub(super) seed: u64,
+    pub(super) device: Device,
+}
+
+impl Rdfc {
+    /// A random start.
+    #[must_use]
+    pub fn new(experiment: &Experiment, inputs: usize, output: Output, seed: u64, device: &Device) -> Self {
+        let (bottleneck, optimiser) = (&experiment.bottleneck, &experiment.optimiser);
+        let mut random = Random::new(seed, "code means");
+        let mean = || (random.normal() * INITIAL_MEAN_STD) as f32;
+        let means = std::iter::repeat_with(mean).take(bottleneck.codes * bottleneck.dim).collect();
+        Self {
+            network: Network::random(experiment, inputs, output, seed, device),
+            codebook: Codebook::new(means, bottleneck.dim, bottleneck.covariance),
+            network_optimiser: Optimiser::of(optimiser),
+            means_optimiser: Optimiser::new(Rule::Adam, 0.0, None),
+            started: false,
+            epoch: 0,
+            clock: Clock::default(),
+            replicas: vec![device.clone()],
+            machines: None,
+            scaling: None,
+            seed,
+            device: device.clone(),
+        }
+    }
+
+    /// Steps 1–4 on all `examples`.
+    pub fn epoch(&mut self, experiment: &Experiment, examples: &Examples) -> Epoch {
+        self.epoch_watched(experiment, examples, &mut |_| ())
+    }
+
+    /// [`Rdfc::epoch`] that tells `watch` after each gradient step how many examples step 1 has seen.
+    pub fn epoch_watched(
+        &mut self,
+        experiment: &Experiment,
+        examples: &Examples,
+        watch: &mut dyn FnMut(usize),
+    ) -> Epoch {
+        let mut report = self.network_step(experiment, examples, watch);
+        self.codebook_step(experiment, examples, &mut report);
+        self.epoch += 1;
+        report.number = self.epoch;
+        report.usage.clone_from(&self.codebook.priors);
+        report
+    }
+
+    /// The codebook as tensors for training.
+    pub(super) fn tensors(&self) -> Codes {
+        self.tensors_on(&self.device)
+    }
+
+    pub(super) fn tensors_on(&self, device: &Device) -> Codes {
+        let expand = self.codebook.means.len() >= EXPAND_NUMBERS;
+        Codes { expand, ..self.codebook.tensors(device, DType::F32) }
+    }
+
+    /// α of this epoch's assignments: rises to its value while the codes settle.
+    pub(super) fn alpha(&self, experiment: &Experiment) -> f64 {
+        let config = &experiment.codebook;
+        let since = self.epoch.saturating_sub(config.warmup) as f64;
+        let done = if config.anneal == 0 { 1.0 } else { (since / config.anneal as f64).min(1.0) };
+        experiment.objective.alpha * (config.anneal_from + (1.0 - config.anneal_from) * done)
+    }
+
+    /// Weight of the distortion: αβ, or 0 while the network warms up for a data-driven start of the codes.
+    pub(super) fn distortion_weight(&self, experiment: &Experiment) -> f64 {
+        let waiting = experiment.codebook.start != Start::Normal && !self.started;
+        if waiting { 0.0 } else { experiment.objective.alpha * experiment.objective.beta }
+    }
+
+    /// Examples in the order of this epoch, in mini-batches.
+    pub(super) fn batches(&self, experiment: &Experiment, count: usize) -> Vec<Vec<usize>> {
+        let size = if experiment.training.batch == 0 { count } else { experiment.training.batch };
+        let order = Random::new(self.seed, &format!("order {}", self.epoch)).permutation(count);
+        order.chunks(size.max(1)).map(<[usize]>::to_vec).collect()
+    }
+}

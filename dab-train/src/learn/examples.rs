@@ -1,0 +1,192 @@
+//! Training examples: a table on the device, or rows (images, features on disk) that are read while the network learns.
+//!
+//! ```text
+//! rows of a mini-batch → inputs [batch, inputs] and targets on the device
+//! ```
+//!
+//! Rows are decoded and changed by all cores, a few mini-batches ahead of the device. One that cannot be read does not
+//! stop the threads: the fault is kept, and the epoch that met it does not count.
+
+use std::sync::{
+    Arc, Mutex,
+    mpsc::{Receiver, sync_channel},
+};
+
+use anyhow::{Error, Result};
+use burn::tensor::{Device, Tensor, TensorData};
+
+use super::indexed_rows::IndexedRows;
+use crate::model::{network::Wanted, tensors::indices};
+
+/// Mini-batches that wait for the device.
+const AHEAD: usize = 3;
+
+/// Where examples lie.
+#[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "a run has one or two of them")]
+pub enum Inputs {
+    /// On the device, already standardised.
+    Table {
+        /// `[examples, inputs]`.
+        inputs: Tensor<2>,
+        /// One target per example.
+        wanted: Wanted,
+    },
+    /// Rows of classes, read when they are needed.
+    Streamed(Streamed),
+}
+
+/// Rows of classes.
+#[derive(Clone, Debug)]
+pub struct Streamed {
+    /// The rows.
+    pub rows: Arc<dyn IndexedRows>,
+    /// How many classes.
+    pub classes: usize,
+    /// Where batches go.
+    pub device: Device,
+    /// Seed of the changes that rows undergo.
+    pub seed: u64,
+    /// What went wrong in a reading thread.
+    pub fault: Arc<Mutex<Option<Error>>>,
+}
+
+/// Training examples.
+#[derive(Clone, Debug)]
+pub struct Examples {
+    /// Inputs and targets.
+    pub inputs: Inputs,
+    /// Each example's class, when there are classes.
+    pub labels: Option<Vec<u32>>,
+    /// Factor L `[inputs, inputs]` of the noise added in step 1, L Lᵀ its covariance.
+    pub noise: Option<Tensor<2>>,
+}
+
+impl Examples {
+    /// How many.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match &self.inputs {
+            Inputs::Table { inputs, .. } => inputs.dims()[0],
+            Inputs::Streamed(streamed) => streamed.rows.len(),
+        }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Where batches lie.
+    #[must_use]
+    pub fn device(&self) -> Device {
+        match &self.inputs {
+            Inputs::Table { inputs, .. } => inputs.device(),
+            Inputs::Streamed(streamed) => streamed.device.clone(),
+        }
+    }
+
+    /// Inputs and targets of the examples `rows`, as they are.
+    #[must_use]
+    pub fn select(&self, rows: &[usize]) -> (Tensor<2>, Wanted) {
+        match &self.inputs {
+            Inputs::Table { inputs, wanted } => {
+                let rows = indices(rows.iter().copied(), &inputs.device());
+                let wanted = match wanted {
+                    Wanted::Values(values) => Wanted::Values(values.clone().select(0, rows.clone())),
+                    Wanted::Classes(one_hot) => Wanted::Classes(one_hot.clone().select(0, rows.clone())),
+                };
+                (inputs.clone().select(0, rows), wanted)
+            }
+            Inputs::Streamed(streamed) => self.upload(streamed, rows, streamed.read(rows, None)),
+        }
+    }
+
+    /// Mini-batches one after the other; streamed rows changed at random by the streams of `epoch` and read ahead. Of each,
+    /// only the places in `needed` count, when it is given: other machines have the rest.
+    pub fn stream<'a>(
+        &'a self,
+        batches: &'a [Vec<usize>],
+        needed: Option<Vec<Vec<usize>>>,
+        epoch: usize,
+    ) -> Box<dyn Iterator<Item = (Tensor<2>, Wanted)> + 'a> {
+        match &self.inputs {
+            Inputs::Table { .. } => Box::new(batches.iter().map(|rows| self.select(rows))),
+            Inputs::Streamed(streamed) => {
+                let read = streamed.ahead(batches.to_vec(), needed, format!("change {epoch}"));
+                Box::new(batches.iter().zip(read).map(|(rows, numbers)| self.upload(streamed, rows, numbers)))
+            }
+        }
+    }
+
+    /// What went wrong in reading since the last call.
+    ///
+    /// # Errors
+    /// The first fault.
+    pub fn sound(&self) -> Result<()> {
+        let Inputs::Streamed(streamed) = &self.inputs else { return Ok(()) };
+        streamed.fault.lock().ok().and_then(|mut fault| fault.take()).map_or(Ok(()), Err)
+    }
+
+    fn upload(&self, streamed: &Streamed, rows: &[usize], numbers: Vec<f32>) -> (Tensor<2>, Wanted) {
+        let shape = [rows.len(), streamed.rows.cols()];
+        let x = Tensor::from_data(TensorData::new(numbers, shape), &streamed.device);
+        let mut one_hot = vec![0.0_f32; rows.len() * streamed.classes];
+        for (row, label) in rows.iter().zip(one_hot.chunks_exact_mut(streamed.classes.max(1))) {
+            if let Some(labels) = &self.labels {
+                label[labels[*row] as usize] = 1.0;
+            }
+        }
+        let wanted =
+            Tensor::from_data(TensorData::new(one_hot, [rows.len(), streamed.classes]), &streamed.device);
+        (x, Wanted::Classes(wanted))
+    }
+}
+
+impl Streamed {
+    /// Numbers of `rows`; zeros, and a fault, when one cannot be read.
+    fn read(&self, rows: &[usize], change: Option<&str>) -> Vec<f32> {
+        let change = change.map(|name| (self.seed, name));
+        self.rows.numbers(rows, change).unwrap_or_else(|error| {
+            if let Ok(mut fault) = self.fault.lock() {
+                fault.get_or_insert(error);
+            }
+            vec![0.0; rows.len() * self.rows.cols()]
+        })
+    }
+
+    /// The rows at some places of a mini-batch, zeros at the others.
+    fn read_some(&self, rows: &[usize], places: &[usize], change: &str) -> Vec<f32> {
+        let cols = self.rows.cols();
+        let some: Vec<usize> = places.iter().map(|&place| rows[place]).collect();
+        let mut numbers = vec![0.0; rows.len() * cols];
+        for (row, &place) in self.read(&some, Some(change)).chunks_exact(cols).zip(places) {
+            numbers[place * cols..(place + 1) * cols].copy_from_slice(row);
+        }
+        numbers
+    }
+
+    /// Reads `batches` in a thread of its own, a few ahead of the receiver, and ends with it.
+    fn ahead(
+        &self,
+        batches: Vec<Vec<usize>>,
+        needed: Option<Vec<Vec<usize>>>,
+        change: String,
+    ) -> Receiver<Vec<f32>> {
+        let (send, receive) = sync_channel(AHEAD);
+        let streamed = self.clone();
+        std::thread::spawn(move || {
+            for (at, rows) in batches.iter().enumerate() {
+                let numbers = match &needed {
+                    Some(needed) => streamed.read_some(rows, &needed[at], &change),
+                    None => streamed.read(rows, Some(&change)),
+                };
+                if send.send(numbers).is_err() {
+                    return;
+                }
+            }
+        });
+        receive
+    }
+}

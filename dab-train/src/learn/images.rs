@@ -1,0 +1,215 @@
+//! Learning from images: the image network, the bottleneck and the codebook together, or the bottleneck on what a
+//! frozen network sees.
+//!
+//! ```text
+//! frozen       images → features, once, kept on disk → a run on mapped rows, or on a table
+//! fine-tuned   images → run of everything → features of the learnt network → measures, artifact
+//! ```
+//!
+//! Either way the artifact begins at the features: convolutions stay on the workstation or in the user's own runtime.
+
+use std::{
+    fs,
+    io::Write,
+    path::Path,
+    sync::{Arc, Mutex},
+};
+
+use anyhow::{Context, Result, ensure};
+use burn::tensor::{Device, Tensor, TensorData};
+use sha2::{Digest, Sha256};
+
+use super::{
+    epoch::Rdfc,
+    examples::{Examples, Inputs, Streamed},
+    indexed_rows::{Features, ImageRows, IndexedRows},
+    run::{Observer, Run, Setting, check_start, epochs, restored, set_aside},
+};
+use crate::{
+    config::{Experiment, ImageBackbone, Standardise},
+    data::{
+        Table,
+        images::{ImageSet, ImageTask, Normalise},
+        stored,
+    },
+    model::{
+        conv::InitialWeights,
+        network::{Output, as_images},
+        resnet::ResNet,
+        weights::Weights,
+    },
+    support::{digest, files::AtomicFile},
+};
+
+/// Images in one pass through a network that does not learn.
+const CHUNK: usize = 256;
+
+/// The pretrained numbers that an experiment names; `root` is the data folder.
+///
+/// # Errors
+/// When the file is missing or damaged.
+pub fn pretrained(config: &ImageBackbone, root: &Path) -> Result<Option<Weights>> {
+    config.weights.as_ref().map(|path| Weights::read(&stored(root, path)?)).transpose()
+}
+
+/// An image network with a file's numbers, without gradients.
+///
+/// # Errors
+/// When the numbers are another network's.
+pub fn frozen(config: &ImageBackbone, weights: &Weights, device: &Device) -> Result<ResNet> {
+    let mut network = ResNet::new(config.network, InitialWeights::Zero, device);
+    weights.load(&mut network)?;
+    Ok(network)
+}
+
+/// Gives `take` the features of every image, some rows at a time.
+fn each(
+    network: &ResNet,
+    set: &ImageSet,
+    normalise: &Normalise,
+    device: &Device,
+    mut take: impl FnMut(Vec<f32>) -> Result<()>,
+) -> Result<()> {
+    let indices: Vec<usize> = (0..set.len()).collect();
+    for rows in indices.chunks(CHUNK) {
+        let numbers = set.numbers(rows, normalise, None)?;
+        let x = Tensor::from_data(TensorData::new(numbers, [rows.len(), set.cols()]), device);
+        take(network.forward(as_images(x), None).into_data().iter::<f32>().collect())?;
+    }
+    Ok(())
+}
+
+/// Features of every image, one row each.
+///
+/// # Errors
+/// When an image cannot be read.
+pub fn features(network: &ResNet, set: &ImageSet, normalise: &Normalise, device: &Device) -> Result<Table> {
+    let cols = network.architecture().features();
+    let mut values = Vec::with_capacity(set.len() * cols);
+    each(network, set, normalise, device, |rows| {
+        values.extend(rows);
+        Ok(())
+    })?;
+    Table::new(set.len(), cols, values)
+}
+
+/// Features of every image from a file in `folder`, made once for a network, a source and a normalisation, and mapped.
+///
+/// # Errors
+/// When an image cannot be read, or the file cannot be written or mapped.
+pub fn cached(
+    network: &ResNet,
+    set: &ImageSet,
+    normalise: &Normalise,
+    folder: &Path,
+    device: &Device,
+) -> Result<Features> {
+    let whole = ImageSet::all(&set.source, set.images.clone());
+    let mut key = Sha256::new();
+    for named in network.clone().named_mut() {
+        key.update(&named.name);
+        named.tensor.to_data().iter::<f32>().for_each(|number| key.update(number.to_le_bytes()));
+    }
+    key.update(format!("{normalise:?} {} {:?}", whole.source, whole.images));
+    let path = folder.join(format!("{}.features", &digest::hex(key)[..16]));
+    if !path.is_file() {
+        let here = || format!("cannot write {}", path.display());
+        fs::create_dir_all(folder).with_context(here)?;
+        let mut file = AtomicFile::create(&path).with_context(here)?;
+        file.write_all(&Features::header(whole.len(), network.architecture().features()))
+            .with_context(here)?;
+        each(network, &whole, normalise, device, |rows| {
+            let bytes: Vec<u8> = rows.into_iter().flat_map(f32::to_le_bytes).collect();
+            file.write_all(&bytes).with_context(here)
+        })?;
+        file.commit().with_context(here)?;
+    }
+    Ok(Features::open(&path)?.select(&set.rows))
+}
+
+/// Trains everything, from the pretrained numbers on if there are any.
+///
+/// # Errors
+/// As [`crate::learn::run::train`].
+pub fn train(
+    experiment: &Experiment,
+    task: &ImageTask,
+    weights: Option<&Weights>,
+    setting: &Setting,
+    observer: &mut dyn Observer,
+) -> Result<Run> {
+    let rows = |indices: &[usize]| -> Arc<dyn IndexedRows> {
+        Arc::new(ImageRows { set: task.train.set.select(indices), normalise: task.normalise })
+    };
+    on_rows(experiment, task, weights, task.train.set.cols(), rows, setting, observer)
+}
+
+/// Trains the bottleneck on a frozen network's features of the training images, row by row from the file.
+///
+/// # Errors
+/// As [`crate::learn::run::train`].
+pub fn train_frozen(
+    experiment: &Experiment,
+    task: &ImageTask,
+    features: &Features,
+    setting: &Setting,
+    observer: &mut dyn Observer,
+) -> Result<Run> {
+    let rows = |indices: &[usize]| -> Arc<dyn IndexedRows> { Arc::new(features.select(indices)) };
+    on_rows(experiment, task, None, features.cols(), rows, setting, observer)
+}
+
+/// Whether an experiment can learn from rows as they are, without the table that scaling and noise need.
+#[must_use]
+pub fn streams(experiment: &Experiment) -> bool {
+    experiment.backbone.standardise == Standardise::None && experiment.training.input_noise == 0.0
+}
+
+/// A finished run that learnt from rows, from the checkpoint that it left.
+///
+/// # Errors
+/// As [`crate::learn::run::restore`].
+pub fn restore(experiment: &Experiment, task: &ImageTask, cols: usize, setting: &Setting) -> Result<Run> {
+    restored(experiment, fresh(experiment, task.classes, cols, setting)?, setting)
+}
+
+/// The model before its first epoch, on rows of `cols` numbers.
+fn fresh(experiment: &Experiment, classes: usize, cols: usize, setting: &Setting) -> Result<Rdfc> {
+    experiment.check()?;
+    let output = Output::Classes(classes);
+    check_start(experiment, output)?;
+    ensure!(
+        streams(experiment),
+        "an image network that learns needs backbone.standardise = \"none\" and no training.input_noise"
+    );
+    Ok(Rdfc::new(experiment, cols, output, setting.seed, &setting.device))
+}
+
+fn on_rows(
+    experiment: &Experiment,
+    task: &ImageTask,
+    weights: Option<&Weights>,
+    cols: usize,
+    rows: impl Fn(&[usize]) -> Arc<dyn IndexedRows>,
+    setting: &Setting,
+    observer: &mut dyn Observer,
+) -> Result<Run> {
+    let mut model = fresh(experiment, task.classes, cols, setting)?;
+    if let (Some(weights), Some(images)) = (weights, &mut model.network.images) {
+        weights.load(images)?;
+    }
+    let (kept, aside) = set_aside(experiment, task.train.set.len(), setting.seed);
+    let examples = |indices: &[usize]| {
+        let streamed = Streamed {
+            rows: rows(indices),
+            classes: task.classes,
+            device: setting.device.clone(),
+            seed: setting.seed,
+            fault: Arc::new(Mutex::new(None)),
+        };
+        let labels = indices.iter().map(|&index| task.train.labels[index]).collect();
+        Examples { inputs: Inputs::Streamed(streamed), labels: Some(labels), noise: None }
+    };
+    let watched = aside.map(|indices| examples(&indices));
+    epochs(experiment, model, &examples(&kept), watched.as_ref(), setting, observer)
+}

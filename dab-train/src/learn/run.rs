@@ -1,0 +1,394 @@
+//! The epochs of one run: data in, trained model out, with progress, early stopping and exact resume.
+//!
+//! `Task` + `Experiment` → [`train`] → `Run`, which [`restore`] brings back. Every random number comes from a stream
+//! named by seed and epoch, so a run that was killed and resumed from its checkpoint gives the same bits as one that
+//! was not.
+
+use std::{
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, ensure};
+use burn::tensor::{DType, Device, Tensor, TensorData};
+use nalgebra::DMatrix;
+
+use super::{
+    checkpoint::{self, Best, RunState},
+    epoch::{Epoch, Rdfc},
+    examples::{Examples, Inputs},
+    loss_scaling::Scaling,
+    machines::Machines,
+};
+use crate::{
+    config::{ConvPrecision, Experiment, Standardise, Start},
+    data::{Scale, Split, Table, Targets},
+    model::{
+        codebook::{Codebook, uncertainty},
+        divergence,
+        network::{Network, Output, Wanted},
+        resnet::ResNet,
+        snapshot::Snapshot,
+    },
+    support::{device, random::Random},
+};
+
+/// Added to the diagonal of the input noise's covariance, relative to its mean variance: collinear inputs factorise.
+const NOISE_RIDGE: f64 = 1e-6;
+
+/// Told what happens.
+pub trait Observer {
+    /// An epoch of `total` ended, `elapsed` after this process began the run.
+    fn epoch(&mut self, epoch: &Epoch, total: usize, elapsed: Duration);
+
+    /// A gradient step ended.
+    fn step(&mut self, _: &Moment) {}
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Moment {
+    /// Epochs done, in all processes that ran it; a part of one counts.
+    pub epochs: f64,
+    /// Of these many.
+    pub total: usize,
+    /// Examples an epoch.
+    pub examples: usize,
+    /// Since this process began.
+    pub elapsed: Duration,
+}
+
+/// Says nothing.
+impl Observer for () {
+    fn epoch(&mut self, _: &Epoch, _: usize, _: Duration) {}
+}
+
+/// Where and how to run.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    /// Seed of weights, order and noise.
+    pub seed: u64,
+    /// Where tensors live, without gradient tracking.
+    pub device: Device,
+    /// Where the run is kept: at its end, and before as often as the experiment asks.
+    pub checkpoint: Option<PathBuf>,
+    /// Whether to go on from the checkpoint, if there is one.
+    pub resume: bool,
+    /// The machines that share the run, when there are several; machine 0 alone has a checkpoint.
+    pub machines: Option<Arc<Machines>>,
+}
+
+/// What a run gave.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The model; after an image network, from its features on.
+    pub trained: Snapshot,
+    /// The image network that learnt with it.
+    pub images: Option<ResNet>,
+    /// One entry an epoch.
+    pub history: Vec<Epoch>,
+    /// The epoch whose model was kept: the last, or the best under early stopping.
+    pub kept_epoch: usize,
+}
+
+/// What inputs are scaled by before the first layer.
+pub(crate) fn input_scale(how: Standardise, inputs: &Table) -> Scale {
+    let columns = Scale::fit(inputs);
+    match how {
+        Standardise::Columns => columns,
+        Standardise::None => Scale { mean: vec![0.0; inputs.cols], std: vec![1.0; inputs.cols] },
+        Standardise::Shared => {
+            let variance = columns.std.iter().map(|s| s * s).sum::<f32>() / inputs.cols as f32;
+            Scale { mean: columns.mean, std: vec![variance.sqrt(); inputs.cols] }
+        }
+    }
+}
+
+fn tensor(table: &Table, device: &Device) -> Tensor<2> {
+    Tensor::from_data(TensorData::new(table.values.clone(), [table.rows, table.cols]), device)
+}
+
+/// A split on the device: inputs and targets standardised.
+pub(crate) fn examples(split: &Split, inputs: &Scale, targets: Option<&Scale>, device: &Device) -> Examples {
+    let (wanted, labels) = match &split.targets {
+        Targets::Regression(values) => {
+            let values = targets.map_or_else(|| values.clone(), |scale| scale.apply(values));
+            (Wanted::Values(tensor(&values, device)), None)
+        }
+        Targets::Classes { labels, count } => {
+            let mut rows = vec![0.0; labels.len() * count];
+            labels.iter().enumerate().for_each(|(i, &label)| rows[i * count + label as usize] = 1.0);
+            let one_hot = Table { rows: labels.len(), cols: *count, values: rows };
+            (Wanted::Classes(tensor(&one_hot, device)), Some(labels.clone()))
+        }
+    };
+    let inputs = Inputs::Table { inputs: tensor(&inputs.apply(&split.inputs), device), wanted };
+    Examples { inputs, labels, noise: None }
+}
+
+/// Factor of `scale²` times the covariance that inputs have within their class (in all, without classes).
+fn noise_factor(inputs: &Table, labels: Option<&[u32]>, scale: f64, device: &Device) -> Result<Tensor<2>> {
+    let cols = inputs.cols;
+    let class = |row: usize| labels.map_or(0, |labels| labels[row] as usize);
+    let classes = labels.map_or(1, |labels| labels.iter().max().map_or(1, |&c| c as usize + 1));
+    let mut means = vec![vec![0.0_f64; cols + 1]; classes];
+    for (row, values) in inputs.iter().enumerate() {
+        let mean = &mut means[class(row)];
+        mean[cols] += 1.0;
+        values.iter().enumerate().for_each(|(j, &v)| mean[j] += f64::from(v));
+    }
+    let centred = DMatrix::from_fn(inputs.rows, cols, |row, j| {
+        let mean = &means[class(row)];
+        f64::from(inputs.row(row)[j]) - mean[j] / mean[cols]
+    });
+    let mut cov = centred.tr_mul(&centred) / inputs.rows as f64;
+    let ridge = NOISE_RIDGE * cov.trace() / cols as f64;
+    (0..cols).for_each(|i| cov[(i, i)] += ridge);
+    let factor =
+        cov.cholesky().context("the inputs have no variance: noise in their shape is impossible")?.l()
+            * scale;
+    let values: Vec<f32> = factor.transpose().iter().map(|&v| v as f32).collect();
+    Ok(Tensor::from_data(TensorData::new(values, [cols, cols]), device))
+}
+
+/// A run of given features before its first epoch.
+struct Ready {
+    model: Rdfc,
+    learn: Examples,
+    watched: Option<Examples>,
+    scale: Scale,
+    target_scale: Option<Scale>,
+}
+
+impl Ready {
+    fn new(experiment: &Experiment, train: &Split, setting: &Setting) -> Result<Self> {
+        experiment.check()?;
+        let (output, target_scale) = match &train.targets {
+            Targets::Regression(values) => {
+                (Output::Regression(values.cols, experiment.objective.variance), Some(Scale::fit(values)))
+            }
+            Targets::Classes { count, .. } => (Output::Classes(*count), None),
+        };
+        check_start(experiment, output)?;
+        let (kept, aside) = set_aside(experiment, train.inputs.rows, setting.seed);
+        let (split, watch) = (train.select(&kept), aside.map(|rows| train.select(&rows)));
+        let scale = input_scale(experiment.backbone.standardise, &split.inputs);
+        let on_device = |split: &Split| examples(split, &scale, target_scale.as_ref(), &setting.device);
+        let mut learn = on_device(&split);
+        if experiment.training.input_noise > 0.0 {
+            let inputs = scale.apply(&split.inputs);
+            let (labels, scale) = (learn.labels.as_deref(), experiment.training.input_noise);
+            learn.noise = Some(noise_factor(&inputs, labels, scale, &setting.device)?);
+        }
+        let watched = watch.as_ref().map(on_device);
+        let model = Rdfc::new(experiment, train.inputs.cols, output, setting.seed, &setting.device);
+        Ok(Self { model, learn, watched, scale, target_scale })
+    }
+}
+
+/// Whether the codes can start as the experiment says.
+pub(crate) fn check_start(experiment: &Experiment, output: Output) -> Result<()> {
+    if experiment.codebook.start == Start::Classes {
+        let Output::Classes(count) = output else {
+            anyhow::bail!("codebook.start = \"classes\" needs classes")
+        };
+        ensure!(
+            experiment.bottleneck.codes == count,
+            "codebook.start = \"classes\" needs {count} codes, not {}",
+            experiment.bottleneck.codes
+        );
+    }
+    Ok(())
+}
+
+/// Trains a model.
+///
+/// # Errors
+/// When data and experiment do not fit together, or a checkpoint cannot be read or written.
+pub fn train(
+    experiment: &Experiment,
+    train: &Split,
+    setting: &Setting,
+    observer: &mut dyn Observer,
+) -> Result<Run> {
+    let Ready { model, learn, watched, scale, target_scale } = Ready::new(experiment, train, setting)?;
+    let mut run = epochs(experiment, model, &learn, watched.as_ref(), setting, observer)?;
+    (run.trained.input_scale, run.trained.target_scale) = (scale, target_scale);
+    Ok(run)
+}
+
+/// A finished run, from the checkpoint that it left.
+///
+/// # Errors
+/// When there is no checkpoint, or it is of another run or of one that was interrupted.
+pub fn restore(experiment: &Experiment, train: &Split, setting: &Setting) -> Result<Run> {
+    let Ready { model, scale, target_scale, .. } = Ready::new(experiment, train, setting)?;
+    let mut run = restored(experiment, model, setting)?;
+    (run.trained.input_scale, run.trained.target_scale) = (scale, target_scale);
+    Ok(run)
+}
+
+/// The run of a fresh `model`, from its checkpoint.
+pub(crate) fn restored(experiment: &Experiment, model: Rdfc, setting: &Setting) -> Result<Run> {
+    let path = setting.checkpoint.as_deref().context("a run is restored from its checkpoint")?;
+    ensure!(path.exists(), "there is no {}: the network that was trained is not kept here", path.display());
+    let progress = begin(experiment, model, &Setting { resume: true, ..setting.clone() })?;
+    ensure!(
+        is_over(experiment, &progress),
+        "{} stops after epoch {} of {}: end the run with `dab train … --resume`",
+        path.display(),
+        progress.model.epoch,
+        experiment.training.epochs
+    );
+    Ok(finish(experiment, progress))
+}
+
+/// A fresh start, or what the checkpoint holds.
+fn begin(experiment: &Experiment, mut model: Rdfc, setting: &Setting) -> Result<RunState> {
+    model.replicas = device::replicas(&setting.device, experiment.training.replicas)?;
+    if let Some(images) = &mut model.network.images {
+        images.precision = precision(experiment.training.precision, &setting.device)?;
+        model.scaling = (images.precision == DType::F16).then(Scaling::default);
+    }
+    model.machines.clone_from(&setting.machines);
+    let mut progress = RunState { model, history: Vec::new(), best: None };
+    let stored = setting.checkpoint.as_deref().filter(|path| setting.resume && path.exists());
+    match &setting.machines {
+        None => stored.map_or(Ok(()), |path| checkpoint::read(path, experiment, &mut progress))?,
+        Some(machines) => {
+            machines.agree(&format!("{}\n{}", experiment.resolved()?, setting.seed))?;
+            let bytes = machines.tell(stored.map_or(Ok(Vec::new()), checkpoint::bytes)?)?;
+            if !bytes.is_empty() {
+                checkpoint::resume(&bytes, experiment, &mut progress)
+                    .context("cannot resume from the checkpoint of machine 0")?;
+            }
+        }
+    }
+    Ok(progress)
+}
+
+/// The epochs, from the checkpoint on if there is one. The model that results takes its inputs unscaled.
+pub(crate) fn epochs(
+    experiment: &Experiment,
+    model: Rdfc,
+    learn: &Examples,
+    watched: Option<&Examples>,
+    setting: &Setting,
+    observer: &mut dyn Observer,
+) -> Result<Run> {
+    let mut progress = begin(experiment, model, setting)?;
+    let (begun, every) = (Instant::now(), experiment.training.checkpoint_every);
+    while !is_over(experiment, &progress) {
+        let (before, examples) = (progress.model.epoch as f64, learn.len());
+        let epoch = progress.model.epoch_watched(experiment, learn, &mut |seen| {
+            let epochs = before + seen as f64 / examples as f64;
+            let total = experiment.training.epochs;
+            observer.step(&Moment { epochs, total, examples, elapsed: begun.elapsed() });
+        });
+        learn.sound()?;
+        setting.machines.as_ref().map_or(Ok(()), |machines| machines.sound())?;
+        ensure!(
+            epoch.nll.is_finite() && epoch.distortion.is_finite(),
+            "epoch {}: the loss is not finite; a smaller learning rate or `clip` helps",
+            epoch.number
+        );
+        observer.epoch(&epoch, experiment.training.epochs, begun.elapsed());
+        progress.history.push(epoch);
+        if let Some(watched) = watched {
+            keep_best(experiment, watched, &mut progress);
+        }
+        let due = every > 0 && progress.model.epoch.is_multiple_of(every);
+        if let Some(path) = setting.checkpoint.as_deref().filter(|_| due) {
+            checkpoint::write(path, experiment, &progress)?;
+        }
+    }
+    if let Some(path) = &setting.checkpoint {
+        // No step follows: what the optimisers remember is no longer needed.
+        progress.model.network_optimiser.memory.clear();
+        progress.model.means_optimiser.memory.clear();
+        checkpoint::write(path, experiment, &progress)?;
+        checkpoint::tidy(path);
+    }
+    Ok(finish(experiment, progress))
+}
+
+fn is_over(experiment: &Experiment, progress: &RunState) -> bool {
+    progress.model.epoch >= experiment.training.epochs || patience_is_over(experiment, progress)
+}
+
+fn finish(experiment: &Experiment, progress: RunState) -> Run {
+    let RunState { model, history, best } = progress;
+    let (network, codebook, kept_epoch) = match best {
+        Some(best) => (best.network, best.codebook, best.epoch),
+        None => (model.network, model.codebook, model.epoch),
+    };
+    let network = network.frozen();
+    let trained = Snapshot::new(&network, &codebook, experiment.objective.alpha);
+    Run { trained, images: network.images, history, kept_epoch }
+}
+
+/// The device's type of this precision.
+fn precision(wanted: ConvPrecision, device: &Device) -> Result<DType> {
+    let dtype = match wanted {
+        ConvPrecision::F32 => DType::F32,
+        ConvPrecision::Bf16 => DType::BF16,
+        ConvPrecision::F16 => DType::F16,
+    };
+    ensure!(
+        device.supports_dtype(dtype),
+        "this device does not compute in {dtype:?}: choose another training.precision (f32, bf16 or f16)"
+    );
+    Ok(dtype)
+}
+
+/// The examples to learn from, and those that early stopping watches.
+pub(crate) fn set_aside(experiment: &Experiment, rows: usize, seed: u64) -> (Vec<usize>, Option<Vec<usize>>) {
+    let Some(stopping) = experiment.training.early_stopping else { return ((0..rows).collect(), None) };
+    let mut order = Random::new(seed, "early stopping").permutation(rows);
+    let aside = ((rows as f64 * stopping.share).round() as usize).clamp(1, rows.saturating_sub(1).max(1));
+    let kept = order.split_off(aside);
+    (kept, Some(order))
+}
+
+fn patience_is_over(experiment: &Experiment, progress: &RunState) -> bool {
+    match (experiment.training.early_stopping, &progress.best) {
+        (Some(stopping), Some(best)) => progress.model.epoch >= best.epoch + stopping.patience,
+        _ => false,
+    }
+}
+
+/// Keeps the model with the smallest E8 on the examples set aside, from the codes' start on.
+fn keep_best(experiment: &Experiment, watched: &Examples, progress: &mut RunState) {
+    if !progress.model.started {
+        return;
+    }
+    let loss = objective(experiment, &progress.model.network, &progress.model.codebook, watched);
+    if progress.best.as_ref().is_none_or(|best| loss < best.loss) {
+        progress.best = Some(Best {
+            loss,
+            epoch: progress.model.epoch,
+            network: progress.model.network.clone(),
+            codebook: progress.model.codebook.clone(),
+        });
+    }
+}
+
+/// E8 without its weight decay, at z = μ.
+fn objective(experiment: &Experiment, network: &Network, codebook: &Codebook, examples: &Examples) -> f64 {
+    let network = network.frozen();
+    let rows: Vec<usize> = (0..examples.len()).collect();
+    let size = if experiment.training.batch == 0 { rows.len() } else { experiment.training.batch };
+    let codes = codebook.tensors(&examples.device(), DType::F32);
+    let weight = experiment.objective.alpha * experiment.objective.beta;
+    let mut sum = 0.0;
+    for rows in rows.chunks(size.max(1)) {
+        let (x, wanted) = examples.select(rows);
+        let encoding = network.encode(x);
+        let distances = divergence::kl(&encoding, &codes);
+        let u = uncertainty(codes.assign(&distances, experiment.objective.alpha), distances);
+        let nll = network.nll(network.decoder.forward(encoding.mean), &wanted);
+        sum += (nll + u.mul_scalar(weight)).sum().into_scalar::<f64>();
+    }
+    sum / examples.len().max(1) as f64
+}

@@ -1,0 +1,83 @@
+//! What a run is compared with: the simple baselines, and for regression plain networks and their ensembles.
+
+use anyhow::{Result, ensure};
+use serde::Serialize;
+
+use super::{
+    baselines::{self, ensemble, without_bottleneck},
+    metrics::{Regression, ScoreReport, Scored, classification},
+};
+use crate::{
+    config::Experiment,
+    data::{Table, Targets, Task},
+    learn::run::Setting,
+};
+
+/// Sizes of the ensembles.
+const ENSEMBLES: [usize; 2] = [2, 4];
+
+/// The baselines' measures.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Comparison {
+    /// One entry per score.
+    pub scores: Vec<ScoreReport>,
+    /// Regression: mean error of single plain networks with the same backbone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plain_rmse: Option<f64>,
+}
+
+/// Measures every baseline that fits the task.
+///
+/// # Errors
+/// When a baseline cannot be fitted to the training data.
+pub fn compare(experiment: &Experiment, task: &Task, setting: &Setting) -> Result<Comparison> {
+    let found = baselines::on_features(task)?;
+    let correct = match (&found.test_logits, &task.test.targets) {
+        (Some(logits), Targets::Classes { labels, .. }) => Some(classification::correct(logits, labels)),
+        _ => None,
+    };
+    let scores =
+        found.scored.iter().map(|scored| scored.report(correct.as_deref())).collect::<Result<Vec<_>>>()?;
+    let mut comparison = Comparison { scores, plain_rmse: None };
+    if let Targets::Regression(targets) = &task.test.targets {
+        members(experiment, task, targets, setting, &mut comparison)?;
+    }
+    Ok(comparison)
+}
+
+/// Trains the ensembles' members and adds their scores and their mean error.
+fn members(
+    experiment: &Experiment,
+    task: &Task,
+    targets: &Table,
+    setting: &Setting,
+    comparison: &mut Comparison,
+) -> Result<()> {
+    let count = ENSEMBLES.into_iter().max().unwrap_or(1);
+    let mut nets = Vec::new();
+    for member in 0..count as u64 {
+        let seed = setting.seed.wrapping_mul(count as u64).wrapping_add(member);
+        nets.push(without_bottleneck::train(experiment, &task.train, &Setting { seed, ..setting.clone() })?);
+    }
+    let mut sum = 0.0;
+    for net in &nets {
+        sum += Regression::new(&net.predict(&task.test.inputs).0, targets, None)?.rmse;
+    }
+    comparison.plain_rmse = Some(sum / nets.len() as f64);
+    for size in ENSEMBLES {
+        ensure!(size <= nets.len(), "an ensemble of {size} needs as many members");
+        let score = |inputs: &Table| {
+            let (means, variances): (Vec<_>, Vec<_>) =
+                nets[..size].iter().map(|net| net.predict(inputs)).unzip();
+            ensemble::scores(&means, &variances.into_iter().flatten().collect::<Vec<_>>())
+        };
+        let ood = task.ood.iter().map(|(name, inputs)| Ok((name.clone(), score(inputs)?)));
+        let scored = Scored {
+            name: format!("ensemble of {size}"),
+            test: score(&task.test.inputs)?,
+            ood: ood.collect::<Result<_>>()?,
+        };
+        comparison.scores.push(scored.report(None)?);
+    }
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! What one example costs, from an experiment's shapes alone: no data, no device.
+//!
+//! ```text
+//! images   Σ_conv pixels · outputs · inputs · k²
+//! layers   Σ inputs · outputs
+//! own      F · head + k (entries + d) + 10 d³ (spectral) + d · outputs
+//! ```
+//!
+//! Multiply-adds of a forward pass; a backward pass costs twice as much in every one of them.
+
+use burn::tensor::Device;
+
+use crate::{
+    config::Experiment,
+    model::{
+        conv::InitialWeights,
+        encoder::Covariance,
+        resnet::{CHANNELS, ResNet},
+    },
+};
+
+/// An eigen-decomposition in d³: a few sweeps of Jacobi rotations.
+const EIGEN: usize = 10;
+
+/// What one example costs in a forward pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cost {
+    /// Multiply-adds of the image network, whether it learns or not.
+    pub images: u64,
+    /// Multiply-adds of the dense layers.
+    pub layers: u64,
+    /// Multiply-adds of the bottleneck: head, distances to every code, decoder.
+    pub bottleneck: u64,
+    /// Numbers that a step of what learns keeps for its backward pass.
+    pub kept: u64,
+}
+
+impl Cost {
+    /// An experiment's on `inputs` numbers (pixels, with an image network), with `outputs` numbers from the decoder.
+    #[must_use]
+    pub fn of(experiment: &Experiment, inputs: usize, outputs: usize) -> Self {
+        let mut cost = Self { images: 0, layers: 0, bottleneck: 0, kept: 0 };
+        let mut width = inputs;
+        if let Some(images) = &experiment.backbone.images {
+            let side = (inputs / CHANNELS).isqrt();
+            let network = ResNet::new(images.network, InitialWeights::Zero, &Device::flex()).cost(side, side);
+            cost.images = network.multiply_adds;
+            cost.kept = if images.frozen { 0 } else { network.kept };
+            width = images.network.features();
+        }
+        for layer in &experiment.backbone.layers {
+            cost.layers += (width * layer.units) as u64;
+            cost.kept += 2 * layer.units as u64;
+            width = layer.units;
+        }
+        let bottleneck = &experiment.bottleneck;
+        let (dim, codes, head) =
+            (bottleneck.dim, bottleneck.codes, bottleneck.covariance.outputs(bottleneck.dim));
+        let entries = bottleneck.covariance.entries(dim);
+        let eigen = if bottleneck.covariance == Covariance::Spectral { EIGEN * dim * dim * dim } else { 0 };
+        cost.bottleneck = (width * head + codes * (entries + dim) + eigen + dim * outputs) as u64;
+        cost.kept += (2 * head + dim * dim + 4 * codes * dim.max(4)) as u64;
+        cost
+    }
+
+    /// The bottleneck's share of a forward pass through everything.
+    #[must_use]
+    pub fn share(&self) -> f64 {
+        self.bottleneck as f64 / (self.bottleneck + self.layers + self.images) as f64
+    }
+}

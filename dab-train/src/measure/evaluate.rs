@@ -1,0 +1,186 @@
+//! What a trained model is worth on its task.
+//!
+//! `Snapshot` + `Task` → [`evaluate`] → `Evaluation`: detection of each OOD set and of errors, accuracy or RMSE, and for
+//! regression the interval that u gives.
+//!
+//! ```text
+//! interval  ŷ ± 2 s u(x),   s² = mean over held-out examples of ((y − ŷ) / u)²
+//! ```
+//!
+//! u is in nats and y is not: a band ŷ ± 2u has no unit. s, the likeliest scale of y ~ N(ŷ, (s u)²) on held-out examples, is
+//! what turns nats into the target's unit.
+
+use anyhow::Result;
+use burn::tensor::Device;
+use serde::Serialize;
+
+use super::metrics::{Classification, Regression, ScoreReport, Scored, classification, regression};
+use crate::{
+    data::{Table, Targets, Task},
+    model::{
+        network::Output,
+        snapshot::{Scores, Snapshot},
+    },
+};
+
+/// Half-width of an interval in scaled uncertainties: 95 % of a normal.
+pub const INTERVAL_FACTOR: f32 = 2.0;
+
+/// A regression's band.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Interval {
+    /// s: the target's unit per nat.
+    pub scale: f64,
+    /// Share of test targets inside ŷ ± 2 s u.
+    pub coverage: f64,
+    /// Where the noise-free function is known: its share inside ŷ ± 2 s u over test and OOD inputs together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub truth: Option<f64>,
+}
+
+/// Measures of one run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Evaluation {
+    /// Detection of OOD sets and of errors by u.
+    pub report: ScoreReport,
+    /// Classification: accuracy, likelihood, calibration of the decoder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub classification: Option<Classification>,
+    /// Regression: errors in the task's target unit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub regression: Option<Regression>,
+    /// Regression: the band.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Interval>,
+    /// π(κ).
+    pub usage: Vec<f32>,
+    /// Median u of the test inputs, nats.
+    pub median_uncertainty: f32,
+    /// Mean u of each OOD set ÷ mean u of the test inputs.
+    pub ratios: Vec<(String, f64)>,
+}
+
+/// All scores of a task.
+#[derive(Clone, Debug)]
+pub struct TaskScores {
+    /// Of the held-out split.
+    pub held_out: Scores,
+    /// Of the test split.
+    pub test: Scores,
+    /// Of each OOD set, by name.
+    pub ood: Vec<(String, Scores)>,
+}
+
+/// Scores every split of a task.
+///
+/// # Errors
+/// When the task's inputs do not fit the model.
+pub fn score_task(trained: &Snapshot, task: &Task, device: &Device) -> Result<TaskScores> {
+    let ood = task.ood.iter().map(|(name, inputs)| Ok((name.clone(), trained.score(inputs, device)?)));
+    Ok(TaskScores {
+        held_out: trained.score(&task.held_out.inputs, device)?,
+        test: trained.score(&task.test.inputs, device)?,
+        ood: ood.collect::<Result<_>>()?,
+    })
+}
+
+/// The middle value; 0 of nothing.
+#[must_use]
+pub fn median(values: &[f32]) -> f32 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f32::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
+}
+
+fn mean(values: &[f32]) -> f64 {
+    values.iter().map(|&v| f64::from(v)).sum::<f64>() / values.len().max(1) as f64
+}
+
+/// Share of the noise-free function `truth` inside ŷ ± 2 s u, over test and OOD inputs together.
+#[must_use]
+pub fn truth_coverage(task: &Task, scores: &TaskScores, scale: f64, truth: impl Fn(&[f32]) -> f32) -> f64 {
+    let ood = task.ood.iter().zip(&scores.ood).map(|((_, inputs), (_, scores))| (inputs, scores));
+    let (mut inside, mut total) = (0, 0);
+    for (inputs, scores) in std::iter::once((&task.test.inputs, &scores.test)).chain(ood) {
+        total += inputs.rows;
+        let covered = |&row: &usize| {
+            let half = INTERVAL_FACTOR * scale as f32 * scores.uncertainty[row];
+            (scores.outputs.row(row)[0] - truth(inputs.row(row))).abs() <= half
+        };
+        inside += (0..inputs.rows).filter(covered).count();
+    }
+    f64::from(inside as u32) / total.max(1) as f64
+}
+
+/// The first column of decoder outputs: the predictions of a one-target regression.
+fn predictions(scores: &Scores, targets: usize) -> Table {
+    let values = scores.outputs.iter().flat_map(|row| row[..targets].iter().copied()).collect();
+    Table { rows: scores.outputs.rows, cols: targets, values }
+}
+
+/// s: what turns nats into the target's unit, from held-out (or, without any, the given) scores and targets.
+#[must_use]
+pub fn interval_scale(scores: &Scores, targets: &Table) -> f64 {
+    let predicted = predictions(scores, targets.cols);
+    let mut squares = 0.0;
+    for (row, &u) in scores.uncertainty.iter().enumerate() {
+        for (p, y) in predicted.row(row).iter().zip(targets.row(row)) {
+            squares += (f64::from(p - y) / f64::from(u).max(f64::from(f32::MIN_POSITIVE))).powi(2);
+        }
+    }
+    (squares / (targets.values.len().max(1)) as f64).sqrt()
+}
+
+/// Measures a run.
+///
+/// # Errors
+/// When scores and task do not belong together.
+pub fn evaluate(trained: &Snapshot, task: &Task, scores: &TaskScores) -> Result<Evaluation> {
+    let scored = Scored {
+        name: "DAB".to_owned(),
+        test: scores.test.uncertainty.clone(),
+        ood: scores.ood.iter().map(|(name, scores)| (name.clone(), scores.uncertainty.clone())).collect(),
+    };
+    let mut evaluation = Evaluation {
+        report: scored.report(None)?,
+        classification: None,
+        regression: None,
+        interval: None,
+        usage: trained.codebook.priors.clone(),
+        median_uncertainty: median(&scores.test.uncertainty),
+        ratios: scores
+            .ood
+            .iter()
+            .map(|(name, ood)| (name.clone(), mean(&ood.uncertainty) / mean(&scores.test.uncertainty)))
+            .collect(),
+    };
+    match (&task.test.targets, trained.output) {
+        (Targets::Classes { labels, .. }, _) => {
+            let probabilities = classification::softmax(&scores.test.outputs);
+            let correct = classification::correct(&scores.test.outputs, labels);
+            evaluation.report = scored.report(Some(&correct))?;
+            evaluation.classification = Some(Classification::new(&probabilities, labels)?);
+        }
+        (Targets::Regression(targets), Output::Regression(count, variance)) => {
+            let predicted = predictions(&scores.test, count);
+            let learned = variance != crate::config::OutputVariance::Unit;
+            let mut noise = trained.noise(&scores.test);
+            noise.values.iter_mut().for_each(|std| *std *= *std);
+            evaluation.regression = Some(Regression::new(&predicted, targets, learned.then_some(&noise))?);
+            let (held_scores, held_targets) = match &task.held_out.targets {
+                Targets::Regression(held) if held.rows > 0 => (&scores.held_out, held),
+                _ => (&scores.test, targets),
+            };
+            let scale = interval_scale(held_scores, held_targets);
+            let half: Vec<f32> =
+                scores.test.uncertainty.iter().map(|u| INTERVAL_FACTOR * scale as f32 * u).collect();
+            let wide: Vec<f32> = half.iter().flat_map(|&h| std::iter::repeat_n(h, count)).collect();
+            let coverage = regression::coverage(&predicted.values, &wide, &targets.values);
+            evaluation.interval = Some(Interval { scale, coverage, truth: None });
+        }
+        (Targets::Regression(_), Output::Classes(_)) => {
+            anyhow::bail!("a classifier cannot be measured on numbers")
+        }
+    }
+    Ok(evaluation)
+}

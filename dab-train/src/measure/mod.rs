@@ -1,0 +1,13 @@
+//! Measuring: how good a trained model is, beside what, at what cost, and whether the device computes the same.
+//!
+//! ```text
+//! Snapshot + Task → evaluate (scores → metrics), comparison (baselines → the same metrics), parity (trainer against device)
+//! ```
+
+pub mod baselines;
+pub mod bench;
+pub mod comparison;
+pub mod cost;
+pub mod evaluate;
+pub mod metrics;
+pub mod parity;

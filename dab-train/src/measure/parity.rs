@@ -1,0 +1,226 @@
+//! Whether the device agrees with the trainer.
+//!
+//! The trainer's `TaskScores` + `model.dab` → `Twice` (every input scored by both) → `Parity`, which fails above 1e-4.
+//!
+//! ```text
+//! |u_device − u_trainer| ≤ 1e-4 max(u_trainer, 1 nat)
+//! ```
+//!
+//! It runs at the end of every training, and as `dab verify` whenever somebody asks.
+
+use anyhow::{Context, Result, ensure};
+use serde::Serialize;
+
+use super::{
+    evaluate::TaskScores,
+    metrics::{Detection, Positive},
+};
+use crate::{
+    data::{Table, Task},
+    export::artifact,
+    model::snapshot::Scores,
+};
+
+/// Where the trainer's and the device's u may differ, relative to u or to one nat, whichever is more: a
+/// distance below a nat is a small difference of terms of several nats in both.
+pub const PARITY: f64 = 1e-4;
+
+/// How well two sets of scores of the same inputs agree.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Parity {
+    /// Inputs compared.
+    pub inputs: usize,
+    /// Largest |Δu|, nats.
+    pub largest_difference: f64,
+    /// Largest |Δu| / max(u, 1 nat).
+    pub largest_relative: f64,
+    /// Rank correlation (Spearman) of the two.
+    pub rank_correlation: f64,
+    /// Largest |ΔAUROC| of the test inputs against an OOD set, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auroc_difference: Option<f64>,
+}
+
+/// One set of inputs, scored by both.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pair {
+    /// The set.
+    pub name: String,
+    /// u of the trainer's network, nats.
+    pub trainer: Vec<f32>,
+    /// u of the artifact, nats.
+    pub device: Vec<f32>,
+}
+
+/// Every set of a task, scored by both.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Twice {
+    /// What calibrated the model.
+    pub held_out: Pair,
+    /// What measured it.
+    pub test: Pair,
+    /// The OOD sets.
+    pub ood: Vec<Pair>,
+}
+
+impl Parity {
+    /// Compares the trainer's scores with the device's.
+    ///
+    /// # Errors
+    /// When they are of different inputs.
+    pub fn new(trainer: &[f32], device: &[f32]) -> Result<Self> {
+        ensure!(trainer.len() == device.len(), "{} scores against {}", trainer.len(), device.len());
+        let (mut largest_difference, mut largest_relative) = (0.0f64, 0.0f64);
+        for (&a, &b) in trainer.iter().zip(device) {
+            let difference = (f64::from(a) - f64::from(b)).abs();
+            // A score that is no number agrees with nothing.
+            let difference = if difference.is_nan() { f64::INFINITY } else { difference };
+            largest_difference = largest_difference.max(difference);
+            largest_relative = largest_relative.max(difference / f64::from(a).max(1.0));
+        }
+        Ok(Self {
+            inputs: trainer.len(),
+            largest_difference,
+            largest_relative,
+            rank_correlation: rank_correlation(trainer, device),
+            auroc_difference: None,
+        })
+    }
+
+    /// Refuses what differs too much.
+    ///
+    /// # Errors
+    /// When a score differs by more than [`PARITY`].
+    pub fn check(&self) -> Result<()> {
+        ensure!(
+            self.largest_relative <= PARITY,
+            "the device's scores differ from the trainer's by {:.1e} of u (allowed: {PARITY:.0e}; rank correlation {:.4})",
+            self.largest_relative,
+            self.rank_correlation
+        );
+        Ok(())
+    }
+}
+
+impl Pair {
+    fn new(name: &str, artifact: &[u8], inputs: &Table, scores: &Scores) -> Result<Self> {
+        let device = artifact::scores(artifact, inputs).with_context(|| format!("the {name} inputs"))?;
+        Ok(Self { name: name.to_owned(), trainer: scores.uncertainty.clone(), device })
+    }
+
+    /// How well the two agree on this set.
+    ///
+    /// # Errors
+    /// As [`Parity::new`].
+    pub fn parity(&self) -> Result<Parity> {
+        Parity::new(&self.trainer, &self.device)
+    }
+}
+
+impl Twice {
+    /// Scores the task's inputs with the artifact, beside the trainer's `scores`.
+    ///
+    /// # Errors
+    /// When the artifact takes other inputs.
+    pub fn new(artifact: &[u8], task: &Task, scores: &TaskScores) -> Result<Self> {
+        let pair = |name: &str, inputs: &Table, scores: &Scores| Pair::new(name, artifact, inputs, scores);
+        let ood = task.ood.iter().zip(&scores.ood);
+        Ok(Self {
+            held_out: pair("held-out", &task.held_out.inputs, &scores.held_out)?,
+            test: pair("test", &task.test.inputs, &scores.test)?,
+            ood: ood
+                .map(|((name, inputs), (_, scores))| pair(name, inputs, scores))
+                .collect::<Result<_>>()?,
+        })
+    }
+
+    /// Held-out, test, and the OOD sets.
+    pub fn pairs(&self) -> impl Iterator<Item = &Pair> {
+        [&self.held_out, &self.test].into_iter().chain(&self.ood)
+    }
+
+    /// AUROC of test against each OOD set: by name, the trainer's and the device's.
+    ///
+    /// # Errors
+    /// When a set is empty or a score is not finite.
+    pub fn aurocs(&self) -> Result<Vec<(&str, [f64; 2])>> {
+        let auroc = |test: &[f32], ood: &[f32]| {
+            Detection::new(Positive::OutOfDistribution, test, ood).map(|found| found.auroc)
+        };
+        let both = |ood: &Pair| -> Result<[f64; 2]> {
+            Ok([auroc(&self.test.trainer, &ood.trainer)?, auroc(&self.test.device, &ood.device)?])
+        };
+        self.ood.iter().map(|ood| Ok((ood.name.as_str(), both(ood)?))).collect()
+    }
+
+    /// How well the two agree on all sets together.
+    ///
+    /// # Errors
+    /// As [`Parity::new`] and [`Twice::aurocs`].
+    pub fn parity(&self) -> Result<Parity> {
+        let all = |side: fn(&Pair) -> &[f32]| self.pairs().flat_map(|pair| side(pair).to_vec()).collect();
+        let (trainer, device): (Vec<f32>, Vec<f32>) = (all(|pair| &pair.trainer), all(|pair| &pair.device));
+        let differences = self.aurocs()?.into_iter().map(|(_, [a, b])| (a - b).abs());
+        Ok(Parity { auroc_difference: differences.reduce(f64::max), ..Parity::new(&trainer, &device)? })
+    }
+}
+
+/// Spearman's correlation: Pearson's, of the ranks; ties share their mean rank.
+fn rank_correlation(a: &[f32], b: &[f32]) -> f64 {
+    let (a, b) = (ranks(a), ranks(b));
+    let mean = (a.len() as f64 - 1.0) / 2.0;
+    let product = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(x, y)| (x - mean) * (y - mean)).sum::<f64>();
+    let size = (product(&a, &a) * product(&b, &b)).sqrt();
+    if size > 0.0 { product(&a, &b) / size } else { 1.0 }
+}
+
+fn ranks(values: &[f32]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by(|&i, &j| values[i].total_cmp(&values[j]));
+    let mut ranks = vec![0.0; values.len()];
+    let mut start = 0;
+    for tied in order.chunk_by(|&i, &j| values[i] == values[j]) {
+        let rank = start as f64 + (tied.len() - 1) as f64 / 2.0;
+        tied.iter().for_each(|&i| ranks[i] = rank);
+        start += tied.len();
+    }
+    ranks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair(name: &str, trainer: &[f32], device: &[f32]) -> Pair {
+        Pair { name: name.into(), trainer: trainer.into(), device: device.into() }
+    }
+
+    #[test]
+    fn ranks_share_ties() {
+        assert_eq!(ranks(&[3.0, 1.0, 3.0, 2.0]), [2.5, 0.0, 2.5, 1.0]);
+        assert!((rank_correlation(&[1.0, 2.0, 3.0], &[10.0, 20.0, 30.0]) - 1.0).abs() < 1e-12);
+        assert!((rank_correlation(&[1.0, 2.0, 3.0], &[3.0, 2.0, 1.0]) + 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_difference_is_refused() {
+        let check = |a: &[f32], b: &[f32]| Parity::new(a, b).and_then(|parity| parity.check());
+        assert!(check(&[1.0, 2.0], &[1.0, 2.0001]).is_ok());
+        assert!(check(&[1.0, 2.0], &[1.0, 2.001]).is_err());
+        assert!(check(&[1.0, f32::NAN], &[1.0, f32::NAN]).is_err());
+        assert!(check(&[1.0], &[1.0, 2.0]).is_err());
+    }
+
+    #[test]
+    fn all_sets_count_and_so_does_each_auroc() {
+        let twice = Twice {
+            held_out: pair("held-out", &[1.0], &[1.0]),
+            test: pair("test", &[1.0, 2.0], &[1.0, 2.0]),
+            ood: vec![pair("near", &[3.0, 1.5], &[3.0, 2.5]), pair("far", &[9.0], &[9.0])],
+        };
+        let parity = twice.parity().unwrap();
+        assert_eq!((parity.inputs, parity.largest_difference), (6, 1.0));
+        assert_eq!(parity.auroc_difference, Some(0.25));
+        assert_eq!(twice.aurocs().unwrap()[1], ("far", [1.0, 1.0]));
+    }
+}

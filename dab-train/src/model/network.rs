@@ -1,0 +1,267 @@
+//! θ: everything that learns by gradient except the code means (method.md E1–E3, E7).
+//!
+//! ```text
+//! x → backbone → h → o = W act(h) (+ b) → N(μ, Σ) → z = μ + Σ^½ ε → y = V z + c
+//! ```
+
+use burn::tensor::{Device, Tensor, activation::log_softmax};
+
+use super::{
+    activation::{Activation, activate},
+    conv::{InitialWeights, Statistics},
+    dense::{Dense, Mlp},
+    encoder::{Covariance, Encoding},
+    resnet::{CHANNELS, ResNet},
+};
+use crate::{
+    config::{Experiment, OutputVariance},
+    support::random::Random,
+};
+
+/// Learned log-variances stay within ± this: a variance of e⁻¹² of the targets' is a perfect fit already.
+const LOG_VARIANCE_BOUND: f64 = 12.0;
+
+/// What the decoder's numbers mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// This many real numbers, with this kind of variance.
+    Regression(usize, OutputVariance),
+    /// Logits of this many classes.
+    Classes(usize),
+}
+
+impl Output {
+    /// How many numbers the decoder gives.
+    #[must_use]
+    pub fn width(self) -> usize {
+        match self {
+            Self::Regression(count, OutputVariance::Learned) => 2 * count,
+            Self::Regression(count, _) | Self::Classes(count) => count,
+        }
+    }
+}
+
+/// Backbone, head and decoder.
+#[derive(Clone, Debug)]
+pub struct Network {
+    /// Pixels → the backbone's inputs, when it learns from images.
+    pub images: Option<ResNet>,
+    /// Inputs → features.
+    pub backbone: Mlp,
+    /// Applied to the features.
+    pub activation: Activation,
+    /// Features → head outputs.
+    pub head: Dense,
+    /// z → outputs.
+    pub decoder: Dense,
+    /// ln σ² `[1, targets]` of a homoscedastic regression.
+    pub log_variance: Option<Tensor<2>>,
+    /// d.
+    pub dim: usize,
+    /// How head outputs become a covariance.
+    pub covariance: Covariance,
+    /// What the decoder's numbers mean.
+    pub output: Output,
+    /// ε of label smoothing.
+    pub smoothing: f64,
+}
+
+/// Targets of one batch.
+#[derive(Clone, Debug)]
+pub enum Wanted {
+    /// `[batch, targets]`.
+    Values(Tensor<2>),
+    /// One-hot rows `[batch, classes]`.
+    Classes(Tensor<2>),
+}
+
+impl Wanted {
+    /// The same targets, in the context of tracked tensors.
+    pub(crate) fn tracked(self) -> Self {
+        match self {
+            Self::Values(values) => Self::Values(values.autodiff()),
+            Self::Classes(rows) => Self::Classes(rows.autodiff()),
+        }
+    }
+}
+
+impl Network {
+    /// Random weights for an experiment on `inputs` numbers, on `device` with gradients.
+    #[must_use]
+    pub fn random(
+        experiment: &Experiment,
+        inputs: usize,
+        output: Output,
+        seed: u64,
+        device: &Device,
+    ) -> Self {
+        let device = &device.clone().autodiff();
+        let how = experiment.backbone.initialiser;
+        let bottleneck = &experiment.bottleneck;
+        let mut random = Random::new(seed, "weights");
+        let learnt = experiment.backbone.images.as_ref().filter(|images| !images.frozen);
+        let images =
+            learnt.map(|images| ResNet::new(images.network, InitialWeights::Random(&mut random), device));
+        let inputs = learnt.map_or(inputs, |images| images.network.features());
+        let backbone = Mlp::random(inputs, &experiment.backbone.layers, how, &mut random, device);
+        let features = experiment.backbone.layers.last().map_or(inputs, |layer| layer.units);
+        let head_outputs = bottleneck.covariance.outputs(bottleneck.dim);
+        let mut dense =
+            |inputs, outputs, bias| Dense::random(inputs, outputs, bias, how, &mut random, device);
+        let head = dense(features, head_outputs, bottleneck.head_bias);
+        let decoder = dense(bottleneck.dim, output.width(), true);
+        let log_variance = match output {
+            Output::Regression(count, OutputVariance::Homoscedastic) => {
+                Some(Tensor::zeros([1, count], device))
+            }
+            _ => None,
+        };
+        let mut network = Self {
+            images,
+            backbone,
+            activation: bottleneck.activation,
+            head,
+            decoder,
+            log_variance,
+            dim: bottleneck.dim,
+            covariance: bottleneck.covariance,
+            output,
+            smoothing: experiment.objective.label_smoothing,
+        };
+        network.map(|parameter| parameter.require_grad());
+        network
+    }
+
+    /// Every parameter, in a fixed order: image network, layers, head, decoder, log-variance.
+    pub fn parameters_mut(&mut self) -> Vec<&mut Tensor<2>> {
+        let layers = self.backbone.layers.iter_mut().map(|layer| &mut layer.dense);
+        let dense = layers.chain([&mut self.head, &mut self.decoder]).flat_map(Dense::parameters_mut);
+        let images = self.images.iter_mut().flat_map(ResNet::parameters_mut);
+        images.chain(dense).chain(&mut self.log_variance).collect()
+    }
+
+    /// How many of [`Network::parameters_mut`], the first, are the image network's.
+    pub fn image_parameters(&mut self) -> usize {
+        self.images.as_mut().map_or(0, |images| images.parameters_mut().count())
+    }
+
+    /// What a checkpoint keeps beside the parameters: the image network's running statistics.
+    pub fn buffers_mut(&mut self) -> Vec<&mut Tensor<2>> {
+        self.images.iter_mut().flat_map(ResNet::buffers_mut).collect()
+    }
+
+    /// How many numbers gradients move in the network; the code means come on top.
+    #[must_use]
+    pub fn parameter_count(&mut self) -> usize {
+        self.parameters_mut().iter().map(|parameter| parameter.dims().iter().product::<usize>()).sum()
+    }
+
+    /// Replaces every parameter.
+    pub fn map(&mut self, mut change: impl FnMut(Tensor<2>) -> Tensor<2>) {
+        for parameter in self.parameters_mut() {
+            *parameter = change(parameter.clone());
+        }
+    }
+
+    /// The same network without gradients.
+    #[must_use]
+    pub fn frozen(&self) -> Self {
+        let mut network = self.clone();
+        network.map(Tensor::without_autodiff);
+        network
+    }
+
+    /// The same network on `device`.
+    #[must_use]
+    pub fn on(&self, device: &Device) -> Self {
+        let mut network = self.clone();
+        network.map(|parameter| parameter.to_device(device));
+        network.buffers_mut().into_iter().for_each(|buffer| *buffer = buffer.clone().to_device(device));
+        network
+    }
+
+    /// `[batch, inputs]` → encoder Gaussians.
+    #[must_use]
+    pub fn encode(&self, x: Tensor<2>) -> Encoding {
+        self.encode_taking(x, None)
+    }
+
+    /// [`Network::encode`] of a network that learns: with `taken`, norms use the batch's statistics and add them to it.
+    #[must_use]
+    pub fn encode_taking(&self, x: Tensor<2>, taken: Option<&mut Vec<Statistics>>) -> Encoding {
+        let x = match &self.images {
+            Some(images) => images.forward(as_images(x), taken),
+            None => x,
+        };
+        let features = self.backbone.forward(x); // [batch, F]
+        let outputs = self.head.forward(activate(self.activation, features)); // [batch, d + …]
+        Encoding::new(outputs, self.dim, self.covariance)
+    }
+
+    /// Moves the image network's running statistics towards those that [`Network::encode_taking`] took.
+    pub fn absorb(&mut self, taken: Vec<Statistics>) {
+        if let Some(images) = &mut self.images {
+            images.absorb(taken);
+        }
+    }
+
+    /// Negative log-likelihood of each example `[batch, 1]` from decoder outputs `[batch, width]`.
+    #[must_use]
+    pub fn nll(&self, outputs: Tensor<2>, wanted: &Wanted) -> Tensor<2> {
+        nll(self.output, self.smoothing, self.log_variance.as_ref(), outputs, wanted)
+    }
+
+    /// 1 for each example whose largest logit is its class's, 0 otherwise `[batch, 1]`; no gradient.
+    #[must_use]
+    pub fn correct(logits: Tensor<2>, one_hot: Tensor<2>) -> Tensor<2> {
+        let logits = logits.detach();
+        let own = (logits.clone() * one_hot).sum_dim(1);
+        own.greater_equal(logits.max_dim(1)).float()
+    }
+}
+
+/// Rows of square images, colour by colour: `[batch, 3 · side²]` → `[batch, 3, side, side]`.
+#[must_use]
+pub fn as_images(x: Tensor<2>) -> Tensor<4> {
+    let [batch, pixels] = x.dims();
+    let side = (pixels / CHANNELS).isqrt();
+    x.reshape([batch, CHANNELS, side, side])
+}
+
+/// Negative log-likelihood of each example `[batch, 1]` from outputs `[batch, output.width()]`.
+///
+/// # Panics
+/// When outputs and targets are of different kinds; both come from one task.
+#[must_use]
+pub fn nll(
+    output: Output,
+    smoothing: f64,
+    shared_log_variance: Option<&Tensor<2>>,
+    outputs: Tensor<2>,
+    wanted: &Wanted,
+) -> Tensor<2> {
+    let batch = outputs.dims()[0];
+    match (output, wanted) {
+        (Output::Regression(count, variance), Wanted::Values(values)) => {
+            let mean = outputs.clone().slice([0..batch, 0..count]);
+            let square = (mean - values.clone()).square();
+            let log_variance = match variance {
+                OutputVariance::Unit => None,
+                OutputVariance::Homoscedastic => shared_log_variance.cloned(),
+                OutputVariance::Learned => Some(outputs.slice([0..batch, count..2 * count])),
+            };
+            // ½ [(y − m)² / σ² + ln σ²]; the constant ½ ln 2π is left out.
+            match log_variance.map(|v| v.clamp(-LOG_VARIANCE_BOUND, LOG_VARIANCE_BOUND)) {
+                None => square.sum_dim(1).mul_scalar(0.5),
+                Some(log) => (square * log.clone().neg().exp() + log).sum_dim(1).mul_scalar(0.5),
+            }
+        }
+        (Output::Classes(count), Wanted::Classes(one_hot)) => {
+            // −Σ_c t_c ln p_c with t = (1 − ε) one-hot + ε / classes.
+            let even = smoothing / count as f64;
+            let wanted = one_hot.clone().mul_scalar(1.0 - smoothing).add_scalar(even);
+            (log_softmax(outputs, 1) * wanted).sum_dim(1).neg()
+        }
+        _ => panic!("outputs and targets are of different kinds"),
+    }
+}

@@ -1,0 +1,389 @@
+//! Residual networks for images: pixels → pooled features.
+//!
+//! ```text
+//! cifar-resnet   conv-norm-relu → blocks relu(x + norm conv relu norm conv x)              → mean over pixels → 64
+//! resnet50       conv-norm-relu-maxpool → blocks with 1×1, 3×3, 1×1 kernels                → 2048
+//! wide-resnet    conv → blocks x + conv relu norm conv relu norm x → norm-relu             → 64 · width
+//! ```
+//!
+//! One structure serves all three: a block is a list of convolutions and norms, normalised before (wide) or after each
+//! convolution, and a shortcut. Parameters carry the names that torchvision, timm and the CIFAR ResNets'
+//! checkpoints use.
+
+use burn::tensor::{
+    DType, Device, Tensor,
+    activation::relu,
+    module::{adaptive_avg_pool2d, max_pool2d},
+    ops::MaxPoolOptions,
+};
+use serde::{Deserialize, Serialize};
+
+use super::conv::{Conv, InitialWeights, Norm, Statistics};
+
+/// Colours of an image.
+pub const CHANNELS: usize = 3;
+/// How much wider a ResNet-50 block's output is than its 3×3 kernels.
+const EXPANSION: usize = 4;
+/// Blocks in each stage of ResNet-50.
+const RESNET50_BLOCKS: [usize; 4] = [3, 4, 6, 3];
+
+/// Which network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Architecture {
+    /// Wide ResNet `depth`-`width` (Zagoruyko and Komodakis 2016); the depth is 6 n + 4.
+    WideResnet {
+        /// Layers.
+        depth: usize,
+        /// Channels, as a multiple of 16, 32 and 64.
+        width: usize,
+    },
+    /// ResNet-50 (He et al. 2015), stride in the 3×3 kernels as torchvision has it.
+    Resnet50,
+    /// The CIFAR-10 ResNets of He et al. 2015 with parameter-free shortcuts; the depth is 6 n + 2.
+    CifarResnet {
+        /// Layers.
+        depth: usize,
+    },
+}
+
+impl Architecture {
+    /// Width of the pooled features.
+    #[must_use]
+    pub fn features(self) -> usize {
+        match self {
+            Self::WideResnet { width, .. } => 64 * width,
+            Self::Resnet50 => 512 * EXPANSION,
+            Self::CifarResnet { .. } => 64,
+        }
+    }
+
+    /// Whether images of this height and width can be halved as often as the network does.
+    #[must_use]
+    pub fn takes(self, side: usize) -> bool {
+        match self {
+            Self::CifarResnet { .. } => side > 0 && side.is_multiple_of(4),
+            _ => side > 0,
+        }
+    }
+
+    /// Why there is no such network, if there is none.
+    #[must_use]
+    pub fn fault(self) -> Option<String> {
+        match self {
+            Self::WideResnet { depth, width } if depth < 10 || depth % 6 != 4 || width == 0 => Some(format!(
+                "a wide ResNet has a depth of 10, 16, 22, 28, …, not {depth}, and a width from 1"
+            )),
+            Self::CifarResnet { depth } if depth < 8 || depth % 6 != 2 => {
+                Some(format!("a CIFAR ResNet has a depth of 8, 14, 20, …, not {depth}"))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// How a block's input reaches its sum.
+#[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "there are a few blocks, not thousands")]
+pub enum Shortcut {
+    /// As it is.
+    Identity,
+    /// Every second pixel, and zeros in new channels on both sides, half on each (option A).
+    Subsample {
+        /// Channels in all.
+        channels: usize,
+    },
+    /// Through a 1×1 kernel, normalised or not.
+    Project(Conv, Option<Norm>),
+}
+
+/// Convolutions with a shortcut around them.
+#[derive(Clone, Debug)]
+pub struct Block {
+    name: String,
+    convs: Vec<Conv>,
+    norms: Vec<Norm>,
+    shortcut: Shortcut,
+}
+
+/// A residual network up to its pooled features.
+#[derive(Clone, Debug)]
+pub struct ResNet {
+    architecture: Architecture,
+    stem: Conv,
+    blocks: Vec<Block>,
+    /// Follows the stem, or, in a wide ResNet, the last block.
+    norm: Norm,
+    /// In which convolutions multiply.
+    pub precision: DType,
+}
+
+/// A parameter or a running statistic under its PyTorch name.
+#[derive(Debug)]
+pub struct Named<'a> {
+    /// As in `layer1.0.conv1.weight`.
+    pub name: String,
+    /// Its shape in a PyTorch file.
+    pub shape: Vec<usize>,
+    /// Its numbers.
+    pub tensor: &'a mut Tensor<2>,
+    /// Whether gradients move it.
+    pub learnt: bool,
+}
+
+/// What one image costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Multiply-adds of a forward pass.
+    pub multiply_adds: u64,
+    /// Numbers that a forward pass keeps for its backward pass.
+    pub kept: u64,
+}
+
+impl ResNet {
+    /// A network on `device`, its norms at the identity.
+    #[must_use]
+    pub fn new(architecture: Architecture, mut source: InitialWeights, device: &Device) -> Self {
+        let mut conv = |shape, kernel, stride| Conv::new(shape, kernel, stride, &mut source, device);
+        let norm = |channels| Norm::new(channels, device);
+        let (stem_width, stem_kernel, stem_stride) = match architecture {
+            Architecture::Resnet50 => (64, 7, 2),
+            _ => (16, 3, 1),
+        };
+        let stages: Vec<(usize, usize)> = match architecture {
+            Architecture::WideResnet { depth, width } => {
+                [16, 32, 64].map(|channels| (channels * width, (depth - 4) / 6)).to_vec()
+            }
+            Architecture::CifarResnet { depth } => {
+                [16, 32, 64].map(|channels| (channels, (depth - 2) / 6)).to_vec()
+            }
+            Architecture::Resnet50 => [64, 128, 256, 512].into_iter().zip(RESNET50_BLOCKS).collect(),
+        };
+        let stem = conv([CHANNELS, stem_width], stem_kernel, stem_stride);
+        let mut blocks = Vec::new();
+        let mut inputs = stem_width;
+        for (stage, &(channels, count)) in stages.iter().enumerate() {
+            for index in 0..count {
+                let stride = if stage > 0 && index == 0 { 2 } else { 1 };
+                let name = format!("layer{}.{index}", stage + 1);
+                let outputs = match architecture {
+                    Architecture::Resnet50 => channels * EXPANSION,
+                    _ => channels,
+                };
+                let changes = stride > 1 || inputs != outputs;
+                let (convs, norms) = match architecture {
+                    Architecture::Resnet50 => (
+                        vec![
+                            conv([inputs, channels], 1, 1),
+                            conv([channels, channels], 3, stride),
+                            conv([channels, outputs], 1, 1),
+                        ],
+                        vec![norm(channels), norm(channels), norm(outputs)],
+                    ),
+                    _ => {
+                        let convs = vec![conv([inputs, outputs], 3, stride), conv([outputs, outputs], 3, 1)];
+                        let first = if architecture.is_wide() { inputs } else { outputs };
+                        (convs, vec![norm(first), norm(outputs)])
+                    }
+                };
+                let shortcut = match architecture {
+                    _ if !changes => Shortcut::Identity,
+                    Architecture::CifarResnet { .. } => Shortcut::Subsample { channels: outputs },
+                    Architecture::WideResnet { .. } => {
+                        Shortcut::Project(conv([inputs, outputs], 1, stride), None)
+                    }
+                    Architecture::Resnet50 => {
+                        Shortcut::Project(conv([inputs, outputs], 1, stride), Some(norm(outputs)))
+                    }
+                };
+                blocks.push(Block { name, convs, norms, shortcut });
+                inputs = outputs;
+            }
+        }
+        let norm = norm(if architecture.is_wide() { inputs } else { stem_width });
+        Self { architecture, stem, blocks, norm, precision: DType::F32 }
+    }
+
+    /// Which network this is.
+    #[must_use]
+    pub fn architecture(&self) -> Architecture {
+        self.architecture
+    }
+
+    /// Images `[batch, 3, h, w]` → features `[batch, F]`. Norms use their running statistics, or, with `taken`, the
+    /// batch's, which are added to it in a fixed order.
+    #[must_use]
+    pub fn forward(&self, x: Tensor<4>, mut taken: Option<&mut Vec<Statistics>>) -> Tensor<2> {
+        let wide = self.architecture.is_wide();
+        let batch = x.dims()[0];
+        let mut x = self.stem.forward(x, self.precision);
+        if !wide {
+            x = relu(self.norm.forward(x, taken.as_deref_mut()));
+        }
+        if self.architecture == Architecture::Resnet50 {
+            x = max_pool2d(x, MaxPoolOptions::new([3, 3]).with_stride([2, 2]).with_padding([1, 1]));
+        }
+        for block in &self.blocks {
+            x = block.forward(x, wide, self.precision, taken.as_deref_mut());
+        }
+        if wide {
+            x = relu(self.norm.forward(x, taken));
+        }
+        adaptive_avg_pool2d(x, [1, 1]).reshape([batch, self.architecture.features()])
+    }
+
+    /// Moves the running statistics towards those that [`ResNet::forward`] took.
+    ///
+    /// # Panics
+    /// When they are another network's.
+    pub fn absorb(&mut self, taken: Vec<Statistics>) {
+        let norms: Vec<_> = self.norms_mut();
+        assert_eq!(norms.len(), taken.len(), "statistics belong to the network that took them");
+        norms.into_iter().zip(taken).for_each(|(norm, statistics)| norm.absorb(statistics));
+    }
+
+    /// In the order of evaluation.
+    fn norms_mut(&mut self) -> Vec<&mut Norm> {
+        let wide = self.architecture.is_wide();
+        let mut norms: Vec<&mut Norm> = Vec::new();
+        for block in &mut self.blocks {
+            norms.extend(&mut block.norms);
+            if let Shortcut::Project(_, Some(norm)) = &mut block.shortcut {
+                norms.push(norm);
+            }
+        }
+        norms.insert(if wide { norms.len() } else { 0 }, &mut self.norm);
+        norms
+    }
+
+    /// Every parameter and running statistic by name, in a fixed order.
+    pub fn named_mut(&mut self) -> Vec<Named<'_>> {
+        let mut all = Vec::new();
+        name_conv("conv1".to_owned(), &mut self.stem, &mut all);
+        name_norm("bn1".to_owned(), &mut self.norm, &mut all);
+        for block in &mut self.blocks {
+            let name = &block.name;
+            for (index, conv) in block.convs.iter_mut().enumerate() {
+                name_conv(format!("{name}.conv{}", index + 1), conv, &mut all);
+            }
+            for (index, norm) in block.norms.iter_mut().enumerate() {
+                name_norm(format!("{name}.bn{}", index + 1), norm, &mut all);
+            }
+            if let Shortcut::Project(conv, norm) = &mut block.shortcut {
+                name_conv(format!("{name}.downsample.0"), conv, &mut all);
+                norm.iter_mut().for_each(|norm| name_norm(format!("{name}.downsample.1"), norm, &mut all));
+            }
+        }
+        all
+    }
+
+    /// Everything that gradients move, in a fixed order.
+    pub fn parameters_mut(&mut self) -> impl Iterator<Item = &mut Tensor<2>> {
+        self.named_mut().into_iter().filter(|named| named.learnt).map(|named| named.tensor)
+    }
+
+    /// The running statistics, in a fixed order.
+    pub fn buffers_mut(&mut self) -> impl Iterator<Item = &mut Tensor<2>> {
+        self.named_mut().into_iter().filter(|named| !named.learnt).map(|named| named.tensor)
+    }
+
+    /// What one image of this height and width costs.
+    #[must_use]
+    pub fn cost(&self, height: usize, width: usize) -> Cost {
+        let mut cost = Cost::default();
+        let mut size = cost.conv(&self.stem, [height, width], 1);
+        if self.architecture == Architecture::Resnet50 {
+            size = size.map(|side| side.div_ceil(2));
+            cost.kept += (size[0] * size[1] * self.stem.outputs()) as u64;
+        }
+        for block in &self.blocks {
+            let input = size;
+            for conv in &block.convs {
+                size = cost.conv(conv, size, 1);
+            }
+            if let Shortcut::Project(conv, norm) = &block.shortcut {
+                let _ = cost.conv(conv, input, usize::from(norm.is_some()));
+            }
+        }
+        cost
+    }
+}
+
+impl Architecture {
+    fn is_wide(self) -> bool {
+        matches!(self, Self::WideResnet { .. })
+    }
+}
+
+impl Cost {
+    /// Adds one convolution and, `norms` times, a norm with its activation; returns the size of its output.
+    fn conv(&mut self, conv: &Conv, size: [usize; 2], norms: usize) -> [usize; 2] {
+        let size = size.map(|side| side.div_ceil(conv.stride));
+        let outputs = (size[0] * size[1] * conv.outputs()) as u64;
+        self.multiply_adds += outputs * (conv.inputs * conv.kernel * conv.kernel) as u64;
+        // A norm keeps its input, the offset from the mean and its product, an activation its output.
+        self.kept += outputs * (1 + 3 * norms as u64);
+        size
+    }
+}
+
+fn name_conv<'a>(name: String, conv: &'a mut Conv, all: &mut Vec<Named<'a>>) {
+    let shape = vec![conv.outputs(), conv.inputs, conv.kernel, conv.kernel];
+    all.push(Named { name: name + ".weight", shape, tensor: &mut conv.weight, learnt: true });
+}
+
+fn name_norm<'a>(name: String, norm: &'a mut Norm, all: &mut Vec<Named<'a>>) {
+    let shape = vec![norm.scale.dims()[1]];
+    for (part, tensor, learnt) in [
+        ("weight", &mut norm.scale, true),
+        ("bias", &mut norm.shift, true),
+        ("running_mean", &mut norm.mean, false),
+        ("running_var", &mut norm.variance, false),
+    ] {
+        all.push(Named { name: format!("{name}.{part}"), shape: shape.clone(), tensor, learnt });
+    }
+}
+
+impl Block {
+    fn forward(
+        &self,
+        x: Tensor<4>,
+        wide: bool,
+        precision: DType,
+        mut taken: Option<&mut Vec<Statistics>>,
+    ) -> Tensor<4> {
+        let mut y = x.clone();
+        for (index, (conv, norm)) in self.convs.iter().zip(&self.norms).enumerate() {
+            if wide {
+                y = conv.forward(relu(norm.forward(y, taken.as_deref_mut())), precision);
+            } else {
+                y = norm.forward(conv.forward(y, precision), taken.as_deref_mut());
+                if index + 1 < self.convs.len() {
+                    y = relu(y);
+                }
+            }
+        }
+        let x = match &self.shortcut {
+            Shortcut::Identity => x,
+            Shortcut::Subsample { channels } => subsample(x, *channels),
+            Shortcut::Project(conv, None) => conv.forward(x, precision),
+            Shortcut::Project(conv, Some(norm)) => norm.forward(conv.forward(x, precision), taken),
+        };
+        if wide { x + y } else { relu(x + y) }
+    }
+}
+
+/// Every second pixel in both directions, zeros in new channels on both sides.
+fn subsample(x: Tensor<4>, channels: usize) -> Tensor<4> {
+    let [batch, own, height, width] = x.dims();
+    let (rows, columns) = (height / 2, width / 2);
+    let even_rows = x.reshape([batch * own * rows, 2 * width]).narrow(1, 0, width);
+    let even = even_rows.reshape([batch * own * rows * columns, 2]).narrow(1, 0, 1);
+    let even = even.reshape([batch, own, rows, columns]);
+    let zeros = Tensor::zeros([batch, (channels - own) / 2, rows, columns], (&even.device(), even.dtype()));
+    Tensor::cat(vec![zeros.clone(), even, zeros], 1)
+}
+
+#[cfg(test)]
+#[path = "resnet_tests.rs"]
+mod tests;

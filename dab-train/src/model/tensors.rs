@@ -1,0 +1,25 @@
+//! Numbers and indices as tensors, and whether a device's tensors lie in this computer's memory.
+
+use burn::tensor::{DType, Device, Int, Tensor, TensorData};
+
+/// Numbers as a tensor of `dtype` on `device`.
+pub(crate) fn constant<const D: usize>(
+    values: Vec<f64>,
+    shape: [usize; D],
+    device: &Device,
+    dtype: DType,
+) -> Tensor<D> {
+    Tensor::from_data(TensorData::new(values, shape), (device, dtype))
+}
+
+/// Indices as a tensor on `device`.
+pub(crate) fn indices(values: impl IntoIterator<Item = usize>, device: &Device) -> Tensor<1, Int> {
+    let values: Vec<i64> = values.into_iter().map(|i| i as i64).collect();
+    let shape = [values.len()];
+    Tensor::from_data(TensorData::new(values, shape), device)
+}
+
+/// Whether tensors on `device` are plain memory of burn's own CPU backend: cheap to read, and good at `f64`.
+pub(crate) fn on_host(device: &Device) -> bool {
+    *device == Device::flex()
+}

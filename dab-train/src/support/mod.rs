@@ -1,0 +1,8 @@
+//! What every room uses and none owns: devices, random streams, wide instructions, files, threads.
+
+pub mod device;
+pub mod digest;
+pub mod files;
+pub mod parallel;
+pub mod random;
+pub mod simd;
