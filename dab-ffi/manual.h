@@ -46,7 +46,12 @@
  * value other than DAB_NOMINAL means "use the fallback".
  *
  * STRUCTS that a call fills or reads begin with `size`: set it to sizeof the struct. That is how a program and a
- * library of different age understand each other.
+ * library of different age understand each other. Later versions may add members, at the end, without a new
+ * DAB_ABI_VERSION. An older program with a newer library: a result is written as far as the program knows it;
+ * configuration members that the program does not have are taken as 0, which always means the behaviour before they
+ * came. A newer program with an older library: members of a result that the library does not know are set to 0;
+ * members of a configuration that it does not know must be 0, else the call returns DAB_ERR_UNKNOWN_MEMBER. A size
+ * that is none of the struct's, or above 512, is refused (DAB_ERR_STRUCT_SIZE).
  *
  * VERSIONS. DAB_VERSION_ is this header's, dab_version() the library's. Both fit if dab_abi_version() is
  * DAB_ABI_VERSION. Artifacts have a format version of their own: dab_format_oldest(), dab_format_newest().

@@ -46,7 +46,12 @@
  * value other than DAB_NOMINAL means "use the fallback".
  *
  * STRUCTS that a call fills or reads begin with `size`: set it to sizeof the struct. That is how a program and a
- * library of different age understand each other.
+ * library of different age understand each other. Later versions may add members, at the end, without a new
+ * DAB_ABI_VERSION. An older program with a newer library: a result is written as far as the program knows it;
+ * configuration members that the program does not have are taken as 0, which always means the behaviour before they
+ * came. A newer program with an older library: members of a result that the library does not know are set to 0;
+ * members of a configuration that it does not know must be 0, else the call returns DAB_ERR_UNKNOWN_MEMBER. A size
+ * that is none of the struct's, or above 512, is refused (DAB_ERR_STRUCT_SIZE).
  *
  * VERSIONS. DAB_VERSION_ is this header's, dab_version() the library's. Both fit if dab_abi_version() is
  * DAB_ABI_VERSION. Artifacts have a format version of their own: dab_format_oldest(), dab_format_newest().
@@ -93,6 +98,8 @@
 #define DAB_ERR_OUTPUT_LENGTH (-13)
 /* The bytes are not a saved state, or are damaged. */
 #define DAB_ERR_SAVED_STATE (-14)
+/* A configuration sets a member that this library, older than the program, does not know. */
+#define DAB_ERR_UNKNOWN_MEMBER (-15)
 /* A known answer came out differently: do not use the model here. */
 #define DAB_ERR_SELF_TEST (-20)
 /* Known answers agree, the bits of their distances or outputs do not. */
@@ -230,8 +237,7 @@ typedef struct dab_shape {
   uint32_t calibration;
 } dab_shape;
 
-/* What a model says of one input. Set `size` to sizeof(dab_assessment) before the call; members that a later
- * library adds behind the last one are written only if they fit. */
+/* What a model says of one input. Set `size` to sizeof(dab_assessment) before the call. */
 typedef struct dab_assessment {
   /* sizeof(dab_assessment), set by the caller and kept. */
   uint32_t size;

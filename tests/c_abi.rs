@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 
 use dab::status;
 use dab_tests::c_cases::{Source, damaged_info, reason, refused, wrong_answers};
@@ -40,17 +40,23 @@ fn text(output: Output) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// What `dab-ffi/install` puts into the folder `name`, with `settings` in its environment.
+fn install(name: &str, settings: &[(&str, &str)]) -> PathBuf {
+    // Every build writes the same file of the target folder before it is copied: one at a time.
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock();
+    let tree = folder(name);
+    // As a user calls it: cargo is what the path has.
+    let mut install = Command::new(repository().join("dab-ffi/install"));
+    install.env("PREFIX", &tree).env_remove("CARGO").envs(settings.iter().copied());
+    println!("{name}: {}", text(run(&mut install)));
+    tree
+}
+
 /// The install tree; built once.
 fn installed() -> &'static Path {
     static TREE: OnceLock<PathBuf> = OnceLock::new();
-    TREE.get_or_init(|| {
-        let tree = folder("installed");
-        // As a user calls it: cargo is what the path has.
-        let mut install = Command::new(repository().join("dab-ffi/install"));
-        let said = text(run(install.env("PREFIX", &tree).env_remove("CARGO")));
-        println!("{said}");
-        tree
-    })
+    TREE.get_or_init(|| install("installed", &[]))
 }
 
 /// A folder with the test programs' sources and `cases.c`.
@@ -58,7 +64,9 @@ fn sources(test: &str) -> PathBuf {
     let folder = folder(test);
     for entry in std::fs::read_dir(repository().join("tests/c")).unwrap() {
         let path = entry.unwrap().path();
-        std::fs::copy(&path, folder.join(path.file_name().unwrap())).unwrap();
+        if path.is_file() {
+            std::fs::copy(&path, folder.join(path.file_name().unwrap())).unwrap();
+        }
     }
     let refused = refused();
     let cases: Vec<(&str, &[u8], i32)> =
@@ -87,7 +95,32 @@ fn model_files(folder: &Path) {
     std::fs::write(folder.join("info.dab"), damaged_info()).unwrap();
 }
 
-/// Compiles C files of `folder` into a program that is linked with `library` of the install tree.
+/// Compiles C files of `folder` with the header in `include` into a program that is linked with `library`.
+fn compile_against(
+    (include, library): (&Path, &Path),
+    folder: &Path,
+    (compiler, standard): (&str, &str),
+    flags: &[&str],
+    files: &[&str],
+) -> PathBuf {
+    let (kind, name) = (library.file_name().unwrap().to_str().unwrap(), files[0]);
+    let program = folder.join(format!("{name}-{compiler}-{standard}-{kind}"));
+    run(Command::new(compiler)
+        .current_dir(folder)
+        .arg(format!("-std={standard}"))
+        .args(WARNINGS)
+        .args(flags)
+        .arg("-I")
+        .arg(include)
+        .args(files)
+        .arg(library)
+        .arg(format!("-Wl,-rpath,{}", library.parent().unwrap().display()))
+        .arg("-o")
+        .arg(&program));
+    program
+}
+
+/// The same with the header and a library of the install tree.
 fn compile_with(
     library: &str,
     folder: &Path,
@@ -96,21 +129,8 @@ fn compile_with(
     flags: &[&str],
     files: &[&str],
 ) -> PathBuf {
-    let program = folder.join(format!("{}-{compiler}-{standard}-{library}", files[0]));
-    let lib = installed().join("lib");
-    run(Command::new(compiler)
-        .current_dir(folder)
-        .arg(format!("-std={standard}"))
-        .args(WARNINGS)
-        .args(flags)
-        .arg("-I")
-        .arg(installed().join("include"))
-        .args(files)
-        .arg(lib.join(library))
-        .arg(format!("-Wl,-rpath,{}", lib.display()))
-        .arg("-o")
-        .arg(&program));
-    program
+    let (include, library) = (installed().join("include"), installed().join("lib").join(library));
+    compile_against((&include, &library), folder, (compiler, standard), flags, files)
 }
 
 /// The same with the static library.
@@ -199,6 +219,32 @@ fn valgrind_and_sanitizers_are_content() {
     }
     let flags = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
     run(&mut Command::new(compile(&folder, "gcc", "c11", &flags, &ABI)));
+}
+
+/// Programs that were compiled with the first header of this binary interface, and libraries of today and of tomorrow,
+/// whose structs have a member more. The frozen header is never changed; a new `DAB_ABI_VERSION` starts a new one.
+#[test]
+fn old_programs_and_new_libraries_understand_each_other() {
+    let test = "old_programs_and_new_libraries_understand_each_other";
+    let folder = sources("growth");
+    let frozen = repository().join("tests/c/frozen");
+    let header = std::fs::read_to_string(frozen.join("dab.h")).unwrap();
+    let abi = format!("#define DAB_ABI_VERSION {}", dab::version::DAB_ABI_VERSION);
+    assert!(
+        header.lines().any(|line| line.starts_with(&abi)),
+        "tests/c/frozen/dab.h is of another ABI: copy dab.h"
+    );
+    let grown = install("grown", &[("FEATURES", "grown"), ("SHARED", "no")]);
+    for (tree, known) in [(installed(), "-DKNOWN=0"), (&grown, "-DKNOWN=1")] {
+        let against = (&*frozen, &*tree.join("lib/libdab.a"));
+        for files in [&["growth.c", "cases.c"][..], &ABI] {
+            let program = compile_against(against, &folder, ("gcc", "c99"), &["-g", known], files);
+            run(&mut Command::new(&program));
+            if has(test, "valgrind") {
+                memcheck(&program, &folder, &[]);
+            }
+        }
+    }
 }
 
 #[test]
@@ -333,9 +379,6 @@ fn the_monitored_controller_survives_and_the_unwatched_one_does_not() {
 #[test]
 fn no_panic_is_reachable_at_other_optimisation_levels() {
     for level in ["2", "s"] {
-        let tree = folder(&format!("opt-{level}"));
-        let mut install = Command::new(repository().join("dab-ffi/install"));
-        let said = text(run(install.env("PREFIX", &tree).env("OPT", level).env("SHARED", "no")));
-        println!("optimisation {level}: {said}");
+        install(&format!("opt-{level}"), &[("OPT", level), ("SHARED", "no")]);
     }
 }

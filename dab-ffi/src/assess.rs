@@ -7,7 +7,7 @@ use dab_core::Verdict;
 
 use crate::isa::Widest;
 use crate::model::{Handle, Loaded, loaded, scratch_span};
-use crate::ptr::{self, Sized32, Span, span};
+use crate::ptr::{self, Results, Sized32, Span, span};
 use crate::status::{
     self, DAB_ERR_LENGTH, DAB_ERR_NON_FINITE, DAB_ERR_NULL, DAB_ERR_SCRATCH, DAB_ERR_TOO_LARGE, Result,
     Status,
@@ -27,8 +27,7 @@ pub const DAB_FLAG_CALIBRATED: u32 = 1;
 /// dab_assessment.flags: the uncertainty overflowed and is the largest finite number.
 pub const DAB_FLAG_SATURATED: u32 = 2;
 
-/// What a model says of one input. Set `size` to sizeof(dab_assessment) before the call; members that a later
-/// library adds behind the last one are written only if they fit.
+/// What a model says of one input. Set `size` to sizeof(dab_assessment) before the call.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Assessment {
@@ -46,16 +45,23 @@ pub struct Assessment {
     pub nearest: u32,
     /// Its distance, nats.
     pub nearest_distance: f32,
+    /// Only for the tests of struct growth.
+    #[cfg(feature = "grown")]
+    pub grown: u32,
 }
 
-// SAFETY: repr(C), the size first, numbers only.
-unsafe impl Sized32 for Assessment {}
+// SAFETY: repr(C), the size first, numbers of 4 bytes only.
+unsafe impl Sized32 for Assessment {
+    const LAYOUTS: &'static [usize] = if cfg!(feature = "grown") { &[28, 32] } else { &[28] };
+}
 
-fn assessment(found: &dab_core::Assessment, size: usize) -> Assessment {
+const _: () = assert!(ptr::layouts_grow::<Assessment>());
+
+fn assessment(found: &dab_core::Assessment, size: u32) -> Assessment {
     let calibrated = if found.p_value.is_some() { DAB_FLAG_CALIBRATED } else { 0 };
     let saturated = if found.saturated { DAB_FLAG_SATURATED } else { 0 };
     Assessment {
-        size: size as u32,
+        size,
         flags: calibrated | saturated,
         uncertainty: found.uncertainty,
         p_value: found.p_value.unwrap_or(-1.0),
@@ -67,6 +73,8 @@ fn assessment(found: &dab_core::Assessment, size: usize) -> Assessment {
         },
         nearest: found.nearest as u32,
         nearest_distance: found.nearest_distance,
+        #[cfg(feature = "grown")]
+        grown: ptr::GROWN,
     }
 }
 
@@ -85,7 +93,17 @@ struct Checked<'a> {
     loaded: &'a Loaded,
     input: &'a [f32],
     scratch: &'a mut [f32],
-    size: usize,
+    out: Results<Assessment>,
+}
+
+impl Checked<'_> {
+    /// Writes what was found.
+    fn put(mut self, found: &dab_core::Assessment) {
+        let found = assessment(found, self.out.size());
+        // SAFETY: there is one row, `check` found it apart from all other memory of the call, and this is the one
+        // write: `self` is used up.
+        unsafe { self.out.put(&found) };
+    }
 }
 
 impl Call {
@@ -111,18 +129,17 @@ impl Call {
         }
         let input = span(self.input, self.inputs)?;
         let scratch = scratch_span(self.scratch, self.floats)?;
-        // SAFETY: handed on.
-        let size = unsafe { ptr::declared_size(self.out)? };
-        let out = span(self.out.cast::<u8>(), size)?;
+        // SAFETY: the caller promises that `out`, if not NULL, has as many writable bytes as its `size` says.
+        let out = unsafe { Results::at(self.out, 1)? };
         let [a, b, c] = results;
-        ptr::disjoint(&[scratch, out, a, b, c], &[input, storage, artifact])?;
+        ptr::disjoint(&[scratch, out.span(), a, b, c], &[input, storage, artifact])?;
         // SAFETY: checked above; the caller promises `inputs` readable floats that nobody writes during the
         // call (dab.h, "Memory").
         let input = unsafe { ptr::slice(self.input, self.inputs) };
         // SAFETY: checked above, apart from all else; the caller promises writable memory that is this call's
         // alone (dab.h, "Memory").
         let scratch = unsafe { ptr::slice_mut(self.scratch, self.floats) };
-        Ok(Checked { loaded, input, scratch, size })
+        Ok(Checked { loaded, input, scratch, out })
     }
 }
 
@@ -151,8 +168,7 @@ unsafe fn assess(call: &Call) -> Result<()> {
     let checked = unsafe { call.check([Span::NONE; 3])? };
     let found = checked.loaded.model.assess_on(Widest, checked.input, checked.scratch);
     let found = found.map_err(|e| status::of_input(&e))?;
-    // SAFETY: `out` was checked; the caller promises that it is writable.
-    unsafe { ptr::put(call.out, assessment(&found, checked.size)) };
+    checked.put(&found);
     Ok(())
 }
 
@@ -176,9 +192,9 @@ pub unsafe extern "C" fn dab_assess_batch(
 }
 
 unsafe fn assess_batch(call: Call, rows: usize) -> Result<()> {
-    // SAFETY: handed on.
-    let size = unsafe { ptr::declared_size(call.out)? };
-    let out = span(call.out.cast::<u8>(), size.checked_mul(rows).ok_or(DAB_ERR_TOO_LARGE)?)?;
+    // SAFETY: the caller promises that `out`, if not NULL, has as many writable bytes for each row as the first `size`
+    // says.
+    let mut out = unsafe { Results::at(call.out, rows)? };
     // SAFETY: handed on.
     let (loaded, [storage, artifact]) = unsafe { loaded(call.model)? };
     if call.input.is_null() {
@@ -187,7 +203,7 @@ unsafe fn assess_batch(call: Call, rows: usize) -> Result<()> {
     let values = call.inputs.checked_mul(rows).ok_or(DAB_ERR_TOO_LARGE)?;
     let input = span(call.input, values)?;
     let scratch = scratch_span(call.scratch, call.floats)?;
-    ptr::disjoint(&[scratch, out], &[input, storage, artifact])?;
+    ptr::disjoint(&[scratch, out.span()], &[input, storage, artifact])?;
     if call.inputs != loaded.model.shape().inputs {
         return Err(DAB_ERR_LENGTH);
     }
@@ -203,12 +219,11 @@ unsafe fn assess_batch(call: Call, rows: usize) -> Result<()> {
     // SAFETY: checked above, apart from all else; the caller promises writable memory that is this call's alone
     // (dab.h, "Memory").
     let scratch = unsafe { ptr::slice_mut(call.scratch, call.floats) };
-    let mut out = call.out;
     while let Some((row, after)) = rest.split_at_checked(call.inputs).filter(|(row, _)| !row.is_empty()) {
         let found = loaded.model.assess_on(Widest, row, scratch).map_err(|e| status::of_input(&e))?;
-        // SAFETY: `span` checked the memory of all rows; the caller promises that it is writable.
-        unsafe { ptr::put(out, assessment(&found, size)) };
-        out = out.wrapping_byte_add(size);
+        // SAFETY: `values` has `rows` inputs, so this is done at most `rows` times; `disjoint` found the results apart
+        // from all other memory of the call.
+        unsafe { out.put(&assessment(&found, out.size())) };
         rest = after;
     }
     Ok(())
@@ -241,8 +256,7 @@ unsafe fn predict(call: &Call, outputs: *mut f32, count: usize) -> Result<()> {
     let outputs = unsafe { ptr::slice_mut(outputs, count) };
     let found = checked.loaded.model.predict_on(Widest, checked.input, outputs, checked.scratch);
     let found = found.map_err(|e| status::of_input(&e))?;
-    // SAFETY: `out` was checked; the caller promises that it is writable.
-    unsafe { ptr::put(call.out, assessment(&found, checked.size)) };
+    checked.put(&found);
     Ok(())
 }
 
@@ -290,7 +304,6 @@ unsafe fn explain(
     let model = &checked.loaded.model;
     let found = model.explain_into(checked.input, distances, assignment, dimensions, checked.scratch);
     let found = found.map_err(|e| status::of_input(&e))?;
-    // SAFETY: `out` was checked; the caller promises that it is writable.
-    unsafe { ptr::put(call.out, self::assessment(&found, checked.size)) };
+    checked.put(&found);
     Ok(())
 }

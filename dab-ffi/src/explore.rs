@@ -45,10 +45,17 @@ pub struct ExplorationConfig {
     pub clip: f32,
     /// 1: subtract the running mean, so that typical inputs give 0. 0: do not.
     pub centered: u32,
+    /// Only for the tests of struct growth.
+    #[cfg(feature = "grown")]
+    pub grown: u64,
 }
 
-// SAFETY: repr(C), the size first, numbers only.
-unsafe impl Sized32 for ExplorationConfig {}
+// SAFETY: repr(C), the size first, numbers only, each at a multiple of its size.
+unsafe impl Sized32 for ExplorationConfig {
+    const LAYOUTS: &'static [usize] = if cfg!(feature = "grown") { &[40, 48] } else { &[40] };
+}
+
+const _: () = assert!(ptr::layouts_grow::<ExplorationConfig>());
 
 /// An exploration bonus, in memory of the caller. Its words are private; copying the struct copies the bonus.
 #[derive(Clone, Copy, Debug)]
@@ -82,9 +89,13 @@ pub unsafe extern "C" fn dab_exploration_init(
 
 unsafe fn init(exploration: *mut Exploration, config: *const ExplorationConfig) -> Result<()> {
     let place = span(exploration, 1)?;
-    // SAFETY: handed on.
-    let found = unsafe { ptr::config(config)? };
-    ptr::disjoint(&[place], &[span(config, 1)?])?;
+    // SAFETY: the caller promises that `config`, if not NULL, has as many readable bytes as its `size` says.
+    let (found, given) = unsafe { ptr::config(config)? };
+    ptr::disjoint(&[place], &[given])?;
+    #[cfg(feature = "grown")]
+    if found.grown != 0 {
+        return Err(DAB_ERR_CONFIG);
+    }
     let ExplorationConfig { start, end, steps, .. } = found;
     let config = explore::Config {
         schedule: match found.schedule {

@@ -6,7 +6,7 @@ use core::mem::{align_of, size_of};
 use dab_core::{CovarianceKind, Model, Rates, Task};
 
 use crate::isa::Widest;
-use crate::ptr::{self, Sized32, Span, Tagged, span};
+use crate::ptr::{self, Results, Sized32, Span, Tagged, span};
 use crate::status::{
     self, DAB_ERR_NOT_CALIBRATED, DAB_ERR_NULL, DAB_ERR_RATES, DAB_ERR_TOO_SMALL, DAB_OK, Result, Status,
 };
@@ -58,10 +58,17 @@ pub struct Shape {
     pub task: u32,
     /// Held-out inputs behind p-values and verdicts; 0: the model has no calibration table.
     pub calibration: u32,
+    /// Only for the tests of struct growth.
+    #[cfg(feature = "grown")]
+    pub grown: u32,
 }
 
-// SAFETY: repr(C), the size first, integers only.
-unsafe impl Sized32 for Shape {}
+// SAFETY: repr(C), the size first, integers of 4 bytes only.
+unsafe impl Sized32 for Shape {
+    const LAYOUTS: &'static [usize] = if cfg!(feature = "grown") { &[40, 44] } else { &[40] };
+}
+
+const _: () = assert!(ptr::layouts_grow::<Shape>());
 
 /// What lies in the storage.
 pub(crate) struct Loaded {
@@ -156,12 +163,12 @@ pub unsafe extern "C" fn dab_model_shape(model: *const Handle, out: *mut Shape) 
 unsafe fn shape(model: *const Handle, out: *mut Shape) -> Result<()> {
     // SAFETY: handed on.
     let (loaded, places) = unsafe { loaded(model)? };
-    // SAFETY: handed on.
-    let size = unsafe { ptr::declared_size(out)? };
-    ptr::disjoint(&[span(out.cast::<u8>(), size)?], &places)?;
+    // SAFETY: the caller promises that `out`, if not NULL, has as many writable bytes as its `size` says.
+    let mut out = unsafe { Results::at(out, 1)? };
+    ptr::disjoint(&[out.span()], &places)?;
     let shape = loaded.model.shape();
     let found = Shape {
-        size: size as u32,
+        size: out.size(),
         inputs: shape.inputs as u32,
         outputs: shape.outputs as u32,
         codes: shape.codes as u32,
@@ -179,9 +186,11 @@ unsafe fn shape(model: *const Handle, out: *mut Shape) -> Result<()> {
             Some(Task::Classification) => DAB_TASK_CLASSIFICATION,
         },
         calibration: loaded.model.calibration().map_or(0, |table| table.held_out),
+        #[cfg(feature = "grown")]
+        grown: ptr::GROWN,
     };
-    // SAFETY: `out` was checked by `declared_size`; the caller promises that it is writable.
-    unsafe { ptr::put(out, found) };
+    // SAFETY: there is one row, and `disjoint` found it apart from the model and its artifact.
+    unsafe { out.put(&found) };
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use core::mem::{align_of, size_of};
 
 use dab_core::monitor::{self, State};
 
-use crate::ptr::{self, Sized32, Tagged, span};
+use crate::ptr::{self, Results, Sized32, Tagged, span};
 use crate::status::{self, DAB_ERR_CONFIG, Result, Status};
 
 /// dab_monitor_observe: the learned controller may drive, its inputs are familiar.
@@ -34,10 +34,15 @@ pub struct MonitorConfig {
     pub min_dwell: u32,
     /// Ticks without an input after which the last one is too old; 0: never; less than 2^31.
     pub timeout: u32,
+    /// Only for the tests of struct growth.
+    #[cfg(feature = "grown")]
+    pub grown: u32,
 }
 
-// SAFETY: repr(C), the size first, numbers only.
-unsafe impl Sized32 for MonitorConfig {}
+// SAFETY: repr(C), the size first, numbers of 4 bytes only.
+unsafe impl Sized32 for MonitorConfig {
+    const LAYOUTS: &'static [usize] = if cfg!(feature = "grown") { &[32, 36] } else { &[32] };
+}
 
 /// A monitor, in memory of the caller. Its words are private; copying the struct copies the monitor.
 #[derive(Clone, Copy, Debug)]
@@ -75,10 +80,17 @@ pub struct MonitorStatistics {
     pub min: f32,
     /// The largest.
     pub max: f32,
+    /// Only for the tests of struct growth.
+    #[cfg(feature = "grown")]
+    pub grown: u64,
 }
 
-// SAFETY: repr(C), the size first, numbers only.
-unsafe impl Sized32 for MonitorStatistics {}
+// SAFETY: repr(C), the size first, numbers only, each at a multiple of its size.
+unsafe impl Sized32 for MonitorStatistics {
+    const LAYOUTS: &'static [usize] = if cfg!(feature = "grown") { &[72, 80] } else { &[72] };
+}
+
+const _: () = assert!(ptr::layouts_grow::<MonitorConfig>() && ptr::layouts_grow::<MonitorStatistics>());
 
 type Stored = Tagged<monitor::Monitor>;
 
@@ -107,9 +119,13 @@ pub unsafe extern "C" fn dab_monitor_init(monitor: *mut Monitor, config: *const 
 
 unsafe fn init(monitor: *mut Monitor, config: *const MonitorConfig) -> Result<()> {
     let place = span(monitor, 1)?;
-    // SAFETY: handed on.
-    let found = unsafe { ptr::config(config)? };
-    ptr::disjoint(&[place], &[span(config, 1)?])?;
+    // SAFETY: the caller promises that `config`, if not NULL, has as many readable bytes as its `size` says.
+    let (found, given) = unsafe { ptr::config(config)? };
+    ptr::disjoint(&[place], &[given])?;
+    #[cfg(feature = "grown")]
+    if found.grown != 0 {
+        return Err(DAB_ERR_CONFIG);
+    }
     let small = |x: u32| u8::try_from(x).map_err(|_| DAB_ERR_CONFIG);
     let config = monitor::Config {
         enter: found.enter,
@@ -162,12 +178,12 @@ pub unsafe extern "C" fn dab_monitor_stats(monitor: *const Monitor, out: *mut Mo
 unsafe fn stats(monitor: *const Monitor, out: *mut MonitorStatistics) -> Result<()> {
     // SAFETY: handed on.
     let found = unsafe { ptr::object(monitor.cast::<Stored>(), TAG)? };
-    // SAFETY: handed on.
-    let size = unsafe { ptr::declared_size(out)? };
-    ptr::disjoint(&[span(out.cast::<u8>(), size)?], &[span(monitor, 1)?])?;
+    // SAFETY: the caller promises that `out`, if not NULL, has as many writable bytes as its `size` says.
+    let mut out = unsafe { Results::at(out, 1)? };
+    ptr::disjoint(&[out.span()], &[span(monitor, 1)?])?;
     let s = found.statistics();
     let found = MonitorStatistics {
-        size: size as u32,
+        size: out.size(),
         state: number(found.state()),
         inputs: s.inputs,
         votes: s.votes,
@@ -179,8 +195,10 @@ unsafe fn stats(monitor: *const Monitor, out: *mut MonitorStatistics) -> Result<
         std: s.uncertainty.std(),
         min: s.uncertainty.min(),
         max: s.uncertainty.max(),
+        #[cfg(feature = "grown")]
+        grown: ptr::GROWN.into(),
     };
-    // SAFETY: `out` was checked; the caller promises that it is writable.
-    unsafe { ptr::put(out, found) };
+    // SAFETY: there is one row, and `disjoint` found it apart from the monitor.
+    unsafe { out.put(&found) };
     Ok(())
 }

@@ -40,6 +40,8 @@ pub const DAB_ERR_SCRATCH: i32 = -12;
 pub const DAB_ERR_OUTPUT_LENGTH: i32 = -13;
 /// The bytes are not a saved state, or are damaged.
 pub const DAB_ERR_SAVED_STATE: i32 = -14;
+/// A configuration sets a member that this library, older than the program, does not know.
+pub const DAB_ERR_UNKNOWN_MEMBER: i32 = -15;
 /// A known answer came out differently: do not use the model here.
 pub const DAB_ERR_SELF_TEST: i32 = -20;
 /// Known answers agree, the bits of their distances or outputs do not.
@@ -114,6 +116,7 @@ pub const ALL: &[(Status, &CStr)] = &[
     (DAB_ERR_SCRATCH, c"scratch memory is too small"),
     (DAB_ERR_OUTPUT_LENGTH, c"memory for results has the wrong number of values"),
     (DAB_ERR_SAVED_STATE, c"the saved state is damaged"),
+    (DAB_ERR_UNKNOWN_MEMBER, c"a configuration sets a member that this library does not know"),
     (DAB_ERR_SELF_TEST, c"self-test failed: a known answer differs"),
     (DAB_ERR_SELF_TEST_DIGEST, c"self-test failed: bits of distances or outputs differ"),
     (DAB_ERR_FILE, c"the file cannot be read"),
