@@ -161,8 +161,12 @@ fn cpp_programs_give_the_bits() {
         .arg(installed().join("include")));
     for compiler in ["g++", "clang++"] {
         if has("cpp_programs_give_the_bits", compiler) {
-            for flags in [&["-fno-exceptions", "-fno-rtti"][..], &["-DDAB_HOST", "-O2"]] {
-                let standard = "c++17";
+            for (standard, flags) in [
+                ("c++17", &["-fno-exceptions", "-fno-rtti"][..]),
+                ("c++17", &["-DDAB_HOST", "-O2"]),
+                ("c++20", &["-fno-exceptions", "-fno-rtti"]),
+                ("c++20", &["-DDAB_HOST", "-O2"]),
+            ] {
                 // Without the shared library dab_model_open is declared, and must not be needed.
                 let flags = [flags, &["-ffunction-sections", "-Wl,--gc-sections"]].concat();
                 run(&mut Command::new(compile(
@@ -174,6 +178,80 @@ fn cpp_programs_give_the_bits() {
                 )));
             }
         }
+    }
+}
+
+/// A status that is ignored is a warning, in C and C++; a compiler with another layout of structs is stopped.
+#[test]
+fn compilers_see_ignored_results_and_other_layouts() {
+    let folder = folder("misuse");
+    let c = "#include <dab.h>\nint main(void) { CALL return 0; }\n";
+    let cpp =
+        "#include <dab.hpp>\nint main() { dab::model<> m; dab::monitor w; float x[1] = {}; (void)w; CALL }\n";
+    std::fs::write(folder.join("misuse.c"), c).unwrap();
+    std::fs::write(folder.join("misuse.cpp"), cpp).unwrap();
+    let compiles = |compiler: &str, standard: &str, file: &str, flag: &str| {
+        let include = installed().join("include");
+        let mut command = Command::new(compiler);
+        command.current_dir(&folder).args(WARNINGS).arg(format!("-std={standard}")).arg("-I").arg(include);
+        command.args([flag, "-fsyntax-only", file]).output().unwrap().status.success()
+    };
+    for (compiler, standards, file, sound, ignored) in [
+        (
+            "gcc",
+            ["c99", "c11"],
+            "misuse.c",
+            "if (dab_self_test(0, 0, 0)) return 1;",
+            "dab_self_test(0, 0, 0);",
+        ),
+        (
+            "clang",
+            ["c99", "c11"],
+            "misuse.c",
+            "if (dab_self_test(0, 0, 0)) return 1;",
+            "dab_self_test(0, 0, 0);",
+        ),
+        ("g++", ["c++17", "c++20"], "misuse.cpp", "return m.self_test(x).ok();", "m.self_test(x);"),
+        ("g++", ["c++17", "c++20"], "misuse.cpp", "return m.assess(x, x).ok();", "m.assess(x, x);"),
+        ("clang++", ["c++17", "c++20"], "misuse.cpp", "return m.assess(x, x).ok();", "m.assess(x, x);"),
+        ("clang++", ["c++17", "c++20"], "misuse.cpp", "return w.poll(1) == dab::state::stale;", "w.poll(1);"),
+        // There is one test of success, and a state is no number.
+        (
+            "g++",
+            ["c++17", "c++20"],
+            "misuse.cpp",
+            "if (m.init(x, 4).ok()) return 1;",
+            "if (m.init(x, 4)) return 1;",
+        ),
+        (
+            "g++",
+            ["c++17", "c++20"],
+            "misuse.cpp",
+            "return w.poll(1) == dab::state::stale;",
+            "return w.poll(1) == 2;",
+        ),
+    ] {
+        if has("compilers_see_ignored_results_and_other_layouts", compiler) {
+            for standard in standards {
+                assert!(
+                    compiles(compiler, standard, file, &format!("-DCALL={sound}")),
+                    "{compiler}: {sound}"
+                );
+                assert!(
+                    !compiles(compiler, standard, file, &format!("-DCALL={ignored}")),
+                    "{compiler}: {ignored}"
+                );
+            }
+        }
+    }
+    // The structs of dab.h have no padding: only members of another size can move them.
+    std::fs::write(
+        folder.join("layout.c"),
+        "#include <stdint.h>\n#define uint32_t uint64_t\n#include <dab.h>\n",
+    )
+    .unwrap();
+    for standard in ["c99", "c11"] {
+        assert!(!compiles("gcc", standard, "layout.c", "-O0"), "another layout in {standard}");
     }
 }
 
@@ -274,10 +352,9 @@ fn eight_threads_share_a_model() {
 /// Functions that the header declares.
 fn declared() -> Vec<String> {
     let header = std::fs::read_to_string(installed().join("include/dab.h")).unwrap();
-    let functions = header.split("extern \"C\" {").nth(1).unwrap();
-    let mut names: Vec<String> = functions
+    let mut names: Vec<String> = header
         .lines()
-        .filter(|line| !line.starts_with([' ', '/', '*', '#', '}']))
+        .filter(|line| line.starts_with("DAB_API "))
         .filter_map(|line| line.split_once('(').map(|(before, _)| before))
         .filter_map(|before| before.rsplit([' ', '*']).next().map(Into::into))
         .collect();
@@ -300,6 +377,9 @@ fn the_libraries_export_what_the_header_declares() {
     let host = ["dab_model_open", "dab_model_close"];
     let device: Vec<String> = declared.into_iter().filter(|n| !host.contains(&&**n)).collect();
     assert_eq!(symbols(&["--extern-only", "--defined-only"], "libdab.a"), device);
+    let soname = format!("[libdab.so.{}]", dab::version::DAB_ABI_VERSION);
+    let dynamic = text(run(Command::new("readelf").arg("-d").arg(installed().join("lib/libdab.so"))));
+    assert!(dynamic.lines().any(|line| line.contains("SONAME") && line.ends_with(&soname)), "{dynamic}");
 }
 
 #[test]
@@ -325,6 +405,12 @@ fn a_moved_tree_works_with_pkg_config_and_cmake() {
             .current_dir(&folder)
             .env("PKG_CONFIG_PATH", tree.join("lib/pkgconfig")));
         run_here("by-pkg-config");
+        let abi = Command::new("pkg-config")
+            .args(["--variable=abi_version", "dab"])
+            .env("PKG_CONFIG_PATH", tree.join("lib/pkgconfig"))
+            .output()
+            .unwrap();
+        assert_eq!(text(abi).trim(), dab::version::DAB_ABI_VERSION.to_string());
     }
     if has(test, "cmake") {
         let out = folder.join("cmake out");

@@ -2,7 +2,7 @@
 //!
 //! Every call does the same, in this order: each pointer is checked by itself ([`span`]: NULL, alignment,
 //! size), then those that are written against all others ([`disjoint`]), then references are made. What can be
-//! seen from numbers is checked; that the memory exists is the caller's promise (dab.h, "Memory").
+//! seen from numbers is checked; that the memory exists is the caller's promise (dab.h, "MEMORY").
 
 use core::mem::{MaybeUninit, align_of, size_of};
 
@@ -267,9 +267,10 @@ unsafe fn check_tag<T>(pointer: *const Tagged<T>, tag: u32) -> Result<()> {
 /// If not NULL, the memory is readable, written by nobody during the call, and whatever has the tag was put
 /// there by [`put`].
 pub unsafe fn object<'a, T>(pointer: *const Tagged<T>, tag: u32) -> Result<&'a T> {
-    // SAFETY: handed on.
+    // SAFETY: the caller of this function promises readable memory.
     unsafe { check_tag(pointer, tag)? };
-    // SAFETY: NULL and alignment were checked; with the tag the caller promises a whole object.
+    // SAFETY: `check_tag` found the pointer not NULL and aligned, and the tag; the caller promises that whatever has the
+    // tag is a whole object, which nobody writes.
     Ok(unsafe { &(*pointer).value })
 }
 
@@ -281,10 +282,10 @@ pub unsafe fn object<'a, T>(pointer: *const Tagged<T>, tag: u32) -> Result<&'a T
 /// # Safety
 /// As [`object`], and nobody else reads or writes the memory during the call.
 pub unsafe fn object_mut<'a, T>(pointer: *mut Tagged<T>, tag: u32) -> Result<&'a mut T> {
-    // SAFETY: handed on.
+    // SAFETY: the caller of this function promises readable memory.
     unsafe { check_tag(pointer, tag)? };
-    // SAFETY: NULL and alignment were checked; with the tag the caller promises a whole object, and that it is
-    // nobody else's during the call.
+    // SAFETY: `check_tag` found the pointer not NULL and aligned, and the tag; the caller promises that whatever has the
+    // tag is a whole object, and that nobody else uses it during the call.
     Ok(unsafe { &mut (*pointer).value })
 }
 

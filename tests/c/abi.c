@@ -187,9 +187,9 @@ static void refusals(const model_case *m) {
     shape.size = 0;
     GIVES(dab_model_shape(model, &shape), DAB_ERR_STRUCT_SIZE);
 
-    GIVES(dab_set_thresholds(model, 0.1f, 0.2f), DAB_ERR_RATES);
-    GIVES(dab_set_thresholds(NULL, 0.2f, 0.1f), DAB_ERR_NULL);
-    GIVES(dab_set_thresholds(model, 0.9f, 0.9f), DAB_OK);
+    GIVES(dab_set_rates(model, 0.1f, 0.2f), DAB_ERR_RATES);
+    GIVES(dab_set_rates(NULL, 0.2f, 0.1f), DAB_ERR_NULL);
+    GIVES(dab_set_rates(model, 0.9f, 0.9f), DAB_OK);
     GIVES(dab_threshold(model, 2.0f, &nats), DAB_ERR_RATES);
     GIVES(dab_threshold(model, 1e-6f, &nats), DAB_ERR_NOT_CALIBRATED);
     CHECK(bits(nats) == bits(-7));
