@@ -1,58 +1,155 @@
 /* dab: how far is an input from what a neural network was trained on?
  *
- * A model is one file (.dab, made by `dab train` or `dab pack`; `dab export` makes a C array of it). This library
- * reads it where it lies, flash or RAM, and answers for each input: an uncertainty in nats, a p-value, a
- * verdict. It also predicts what the network predicts, explains, watches a stream of inputs (dab_monitor) and
- * rewards exploration (dab_exploration). The same bits come out on every processor.
+ * A model is one file (.dab, made by `dab train`, `dab fit` or `dab pack`; `dab export` makes a C array of it). This
+ * library reads it where it lies, in flash or RAM, and answers for each input: an uncertainty in nats, a p-value and a
+ * verdict. It also gives the network's prediction, explains an uncertainty, watches a stream of inputs and rewards
+ * exploration. The same bits come out on every processor.
  *
  * Words: the network encodes an input as a Gaussian in a latent space of `dim` dimensions. The model keeps a few
  * Gaussians, its codes, that summarise the training data there. The uncertainty is the expected distance of the
- * one from the others (Kullback-Leibler divergence, in nats); the p-value is the share of held-out training inputs
- * that were at least as uncertain; the verdict compares it with two false-alarm rates.
+ * input's Gaussian from the codes (Kullback-Leibler divergence, in nats). The p-value is the share of held-out
+ * training inputs that were at least as uncertain. The verdict compares the p-value with two false-alarm rates.
  *
- * USAGE. C99 and later, C++. Link with -ldab, or with libdab.a by its path, which needs nothing but memcpy, memmove,
- * memset and memcmp. The names in capitals are in model.c, made by `dab export model.dab --c model.c`; without it,
- * ask dab_scratch_bytes() and dab_model_shape().
+ * USAGE. C99 and later, or C++ (dab.hpp is a C++17 face). The names in capitals are in model.c, which
+ * `dab export model.dab --c model.c` makes; without it, ask dab_scratch_bytes() and dab_model_shape().
  *
  *     static uint64_t storage[DAB_MODEL_BYTES / 8];
  *     static float scratch[DAB_ARTIFACT_SCRATCH_FLOATS];
- *
  *     dab_model *model;
+ *
  *     if (dab_model_init(storage, sizeof storage, dab_artifact, DAB_ARTIFACT_BYTES, &model) != DAB_OK) stop();
  *     if (dab_self_test(model, scratch, sizeof scratch) != DAB_OK) stop();       // once, at boot
  *
  *     dab_assessment a = { .size = sizeof a };
  *     dab_status s = dab_assess(model, input, DAB_ARTIFACT_INPUTS, scratch, sizeof scratch, &a);
- *     if (s != DAB_OK || a.verdict == DAB_UNFAMILIAR) {
- *         use_the_safe_controller();
- *     }
+ *     if (s == DAB_OK && a.verdict == DAB_FAMILIAR) act();
+ *     else fall_back();
  *
- * MEMORY. All of it is the caller's: nothing is allocated, nothing must be freed, no pointer is kept but the
- * model's to its artifact. Storage and artifact stay where they are, unchanged, while the model is used.
- * Alignment: storage 8 bytes, artifact and scratch 4, everything else as its type. Pointers that are NULL or
- * misaligned, sizes that are too small, and memory that is written and overlaps other memory of the same call
- * (or a model, or its artifact) are refused with a code. What a library cannot see the caller must promise: that
- * memory exists for the length given, that a struct has the size that its first member says, that objects
- * are not written to by others, and that nobody writes what a call reads.
+ * Keep this form: act only if the status is DAB_OK and the verdict is one that the program names; fall back in every
+ * other case. "Fall back if DAB_UNFAMILIAR" would act on an error and without a verdict.
  *
- * THREADS. A `const dab_model *` may be used by any number of threads and interrupt handlers at once. Scratch,
- * monitors, explorations and results may not: one user at a time. There are no locks, no globals (but one atomic word
- * of libdab.so, which remembers the processor's instructions), no thread-local data. No call blocks, prints or calls
- * back; time depends on the model's shape alone.
+ * LINKING. Link with -ldab, or with libdab.a by its path. The static library needs nothing but memcpy and memset; for a
+ * target without an operating system it brings its own. dab-ffi/install prints what it found.
  *
- * ERRORS. A dab_status is 0 or negative; dab_status_string() has the words. Results are written only on DAB_OK.
- * Numbers are never reused: a program may keep them. Inputs must be finite: a NaN is refused with
- * DAB_ERR_NON_FINITE, never assessed. dab_monitor_observe and dab_monitor_poll return a state instead: every
- * value other than DAB_NOMINAL means "use the fallback".
+ * MEMORY. All of it is the caller's: nothing is allocated, nothing must be freed, and the only pointer that is kept is
+ * the model's to its artifact. Storage and artifact stay where they are, unchanged, while the model is used.
+ * Alignment: storage 8 bytes, artifact and scratch 4 bytes, everything else as its type. Refused with a status are
+ * pointers that are NULL or misaligned, sizes that are too small, and memory that is written and overlaps other memory
+ * of the same call, a model, or its artifact. The caller promises what a library cannot see: that memory exists for the
+ * length given, that a struct has the size that its first member says, that nobody else writes to a model, a monitor
+ * or an exploration, and that nobody writes what a call reads.
  *
- * STRUCTS that a call fills or reads begin with `size`: set it to sizeof the struct. That is how a program and a
- * library of different age understand each other.
+ * THREADS. Any number of threads and interrupt handlers may use a `const dab_model *` at the same time. Scratch,
+ * monitors, explorations and results have one user at a time. There are no locks, no thread-local data, and no globals
+ * (except one atomic word in libdab.so, which remembers the processor's instructions). No call blocks, prints or
+ * calls back. The time of a call depends on the shape of the model alone.
  *
- * VERSIONS. DAB_VERSION_ is this header's, dab_version() the library's. Both fit if dab_abi_version() is
- * DAB_ABI_VERSION. Artifacts have a format version of their own: dab_format_oldest(), dab_format_newest().
+ * ERRORS. A dab_status is DAB_OK (0) or negative; the numbers are at the end of this file. Results are written only on
+ * DAB_OK. Inputs must be finite: a NaN is refused with DAB_ERR_NON_FINITE, never assessed.
  *
- * HOSTS. Define DAB_HOST before including this header for dab_model_open and dab_model_close, which read
- * files and use the heap. They are in the shared library only.
+ * STRUCTS that a call fills or reads begin with `size`: set it to sizeof the struct. That is how a program and a library
+ * of different age understand each other. Later versions may add members at the end; DAB_ABI_VERSION stays.
+ *   Older program, newer library: the library writes only what fits into the program's struct. Configuration members
+ *   that the program does not have count as 0, and 0 always means: as before this member existed.
+ *   Newer program, older library: result members that the library does not know are set to 0. Configuration members
+ *   that it does not know must be 0; otherwise the call returns DAB_ERR_UNKNOWN_MEMBER.
+ * Any other size, and every size above 512, is refused with DAB_ERR_STRUCT_SIZE.
  *
- * Below: numbers, structs, then functions in the order in which a program calls them.
- * Generated from dab-ffi; edit it there. */
+ * This file has a section for each task: LOAD, ASSESS, EXPLAIN, WATCH, EXPLORE; then STATUS NUMBERS.
+ * It is generated: edit manual.h and the sources of dab-ffi. */
+
+#ifndef DAB_H
+#define DAB_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* What stands before every function. Define it yourself if your platform needs something else. */
+#ifndef DAB_API
+#if defined(__GNUC__)
+#define DAB_API __attribute__((visibility("default")))
+#else
+#define DAB_API
+#endif
+#endif
+
+/* Before every function that returns a status: the compiler warns if it is ignored. */
+#if defined(__GNUC__)
+#define DAB_WARN_UNUSED __attribute__((warn_unused_result))
+#else
+#define DAB_WARN_UNUSED
+#endif
+
+/* Stops the compilation if `condition` is false. Here: if compiler and library disagree about a struct. */
+#if defined(__cplusplus)
+#define DAB_STATIC_ASSERT(name, condition) static_assert(condition, #name)
+#elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+#define DAB_STATIC_ASSERT(name, condition) _Static_assert(condition, #name)
+#else
+#define DAB_STATIC_ASSERT(name, condition) typedef char dab_assert_##name[(condition) ? 1 : -1]
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Result of a call: DAB_OK or a negative number of the last section. */
+typedef int32_t dab_status;
+
+/* ---------------------------------------------------------------------------------------------------------------- *
+ * LOAD: from bytes to a checked model, once, at boot.
+ * ---------------------------------------------------------------------------------------------------------------- */
+
+@version model@
+
+#if defined(DAB_HOST)
+/* For hosts: these two read files and use the heap. Define DAB_HOST before you include this header; they are in the
+ * shared library only. */
+
+@host@
+#endif
+
+/* ---------------------------------------------------------------------------------------------------------------- *
+ * ASSESS: how far is this input from the training data, and what does the network predict?
+ * ---------------------------------------------------------------------------------------------------------------- */
+
+@assess@
+
+/* ---------------------------------------------------------------------------------------------------------------- *
+ * EXPLAIN: why is it that far?
+ * ---------------------------------------------------------------------------------------------------------------- */
+
+@explain@
+
+/* ---------------------------------------------------------------------------------------------------------------- *
+ * WATCH: may the learned controller drive? A monitor turns a stream of uncertainties into a state.
+ *
+ *     int32_t state = s == DAB_OK ? dab_monitor_observe(&monitor, now, a.uncertainty) : dab_monitor_poll(&monitor, now);
+ *     if (s == DAB_OK && state == DAB_NOMINAL) act();
+ *     else fall_back();                                        // also for every negative number
+ * ---------------------------------------------------------------------------------------------------------------- */
+
+@monitor@
+
+/* ---------------------------------------------------------------------------------------------------------------- *
+ * EXPLORE: uncertainty as a reward, for reinforcement learning.
+ * ---------------------------------------------------------------------------------------------------------------- */
+
+@explore@
+
+/* ---------------------------------------------------------------------------------------------------------------- *
+ * STATUS NUMBERS
+ *
+ * -1 to -17: the call is refused. These are mistakes in the program, except DAB_ERR_NON_FINITE (a broken sensor, say),
+ * DAB_ERR_NOT_CALIBRATED, DAB_ERR_SAVED_STATE and DAB_ERR_UNKNOWN_MEMBER (the library is too old).
+ * -20, -21: never use this model on this machine. -30: files. -100 and below: the artifact is damaged, of another
+ * version, or breaks a rule of the format. A number never gets another meaning.
+ * ---------------------------------------------------------------------------------------------------------------- */
+
+@status@
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* DAB_H */

@@ -1,11 +1,16 @@
-// dab for C++17: dab.h with types that clean up after themselves. Header only, no exceptions, no RTTI, no heap
+// dab for C++17 and later: dab.h with types that clean up after themselves. Header only, no exceptions, no RTTI, no heap
 // of its own. Everything that dab.h says about memory and threads holds here.
 //
 //     dab::model<> model;                                   // its storage is inside; do not move it
-//     if (auto e = model.init(artifact, sizeof artifact)) return fail(e.what());
-//     if (auto e = model.self_test(scratch)) return fail(e.what());
-//     dab::result<dab_assessment> a = model.assess(input, scratch);
-//     if (!a || a->verdict == DAB_UNFAMILIAR) use_the_safe_controller();
+//     if (auto s = model.init(artifact, sizeof artifact); !s.ok()) return fail(s.what());
+//     if (auto s = model.self_test(scratch); !s.ok()) return fail(s.what());       // once, at boot
+//
+//     auto a = model.assess(input, scratch);
+//     if (a.ok() && a->verdict() == dab::verdict::familiar) act();
+//     else fall_back();
+//
+// ok() is the one test of success, of a status and of a result. Act only if it is true and the verdict is one that the
+// program names; fall back in every other case.
 #ifndef DAB_HPP
 #define DAB_HPP
 
@@ -13,39 +18,86 @@
 
 #include <cstddef>
 #include <cstdint>
+#if __cplusplus >= 202002L
+#include <span>
+#endif
 
 namespace dab {
 
-// What went wrong, if anything: true is an error, like std::error_code.
-class error {
- public:
-  constexpr error(dab_status status = DAB_OK) noexcept : status_(status) {}
-  constexpr explicit operator bool() const noexcept { return status_ != DAB_OK; }
-  constexpr dab_status status() const noexcept { return status_; }
-  const char *what() const noexcept { return dab_status_string(status_); }
-
- private:
-  dab_status status_;
+// What a model says of an input. A number that a later library adds compares unequal to all of these.
+enum class verdict : std::int32_t {
+  none = DAB_NO_VERDICT,
+  familiar = DAB_FAMILIAR,
+  doubtful = DAB_DOUBTFUL,
+  unfamiliar = DAB_UNFAMILIAR
 };
 
-// A value or an error: true is a value, like std::optional.
+// Who may drive: the learned controller in `nominal` only, the fallback in every other state.
+enum class state : std::int32_t {
+  not_initialized = DAB_ERR_NOT_INITIALIZED,
+  nominal = DAB_NOMINAL,
+  fallback = DAB_FALLBACK,
+  stale = DAB_STALE
+};
+
+// How a call ended.
+class [[nodiscard]] status {
+ public:
+  constexpr status(dab_status number) noexcept : number_(number) {}
+  [[nodiscard]] constexpr bool ok() const noexcept { return number_ == DAB_OK; }
+  [[nodiscard]] constexpr dab_status number() const noexcept { return number_; }
+  [[nodiscard]] const char *what() const noexcept { return dab_status_string(number_); }
+
+ private:
+  dab_status number_;
+};
+
+// A value, or why there is none. Without one, the value is T(): an assessment without a verdict, for example.
 template <class T>
-class result {
+class [[nodiscard]] result {
  public:
-  constexpr result(const T &value) noexcept : value_(value) {}
-  constexpr result(dab::error error) noexcept : error_(error) {}
-  constexpr explicit operator bool() const noexcept { return !error_; }
-  constexpr dab::error error() const noexcept { return error_; }
-  // The value. Look whether there is one first.
-  constexpr const T &operator*() const noexcept { return value_; }
-  constexpr const T *operator->() const noexcept { return &value_; }
+  constexpr result(const T &value) noexcept : value_(value), status_(DAB_OK) {}
+  constexpr result(dab::status status) noexcept : value_(), status_(status) {}
+  [[nodiscard]] constexpr bool ok() const noexcept { return status_.ok(); }
+  [[nodiscard]] constexpr dab::status status() const noexcept { return status_; }
+  [[nodiscard]] const char *what() const noexcept { return status_.what(); }
+  [[nodiscard]] constexpr const T &operator*() const noexcept { return value_; }
+  [[nodiscard]] constexpr const T *operator->() const noexcept { return &value_; }
 
  private:
-  T value_{};
-  dab::error error_{};
+  T value_;
+  dab::status status_;
 };
 
-// A view of values that lie one behind the other: made of an array, or of anything with data() and size().
+// dab_assessment, with `size` set and no verdict until a call gives one.
+struct assessment : dab_assessment {
+  constexpr assessment() noexcept : dab_assessment() {
+    size = sizeof(dab_assessment);
+    p_value = -1;
+    dab_assessment::verdict = DAB_NO_VERDICT;
+  }
+  [[nodiscard]] constexpr dab::verdict verdict() const noexcept {
+    return static_cast<dab::verdict>(dab_assessment::verdict);
+  }
+};
+static_assert(sizeof(assessment) == sizeof(dab_assessment), "a batch is an array of dab_assessment");
+
+// dab_monitor_statistics, with `size` set.
+struct monitor_statistics : dab_monitor_statistics {
+  constexpr monitor_statistics() noexcept : dab_monitor_statistics() {
+    size = sizeof(dab_monitor_statistics);
+    dab_monitor_statistics::state = DAB_STALE;
+  }
+  [[nodiscard]] constexpr dab::state state() const noexcept {
+    return static_cast<dab::state>(dab_monitor_statistics::state);
+  }
+};
+
+#if defined(__cpp_lib_span)
+template <class T>
+using span = std::span<T>;
+#else
+// What std::span is from C++20 on: a view of an array, or of anything with data() and size().
 template <class T>
 class span {
  public:
@@ -57,63 +109,68 @@ class span {
   constexpr span(C &container) noexcept : data_(container.data()), size_(container.size()) {}
   template <class C, class = decltype(static_cast<T *>(static_cast<const C *>(nullptr)->data()))>
   constexpr span(const C &container) noexcept : data_(container.data()), size_(container.size()) {}
-  constexpr T *data() const noexcept { return data_; }
-  constexpr std::size_t size() const noexcept { return size_; }
-  constexpr std::size_t bytes() const noexcept { return size_ * sizeof(T); }
+  [[nodiscard]] constexpr T *data() const noexcept { return data_; }
+  [[nodiscard]] constexpr std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] constexpr std::size_t size_bytes() const noexcept { return size_ * sizeof(T); }
 
  private:
   T *data_ = nullptr;
   std::size_t size_ = 0;
 };
+#endif
 
 // What every model answers, however it was loaded.
 class model_ref {
  public:
   constexpr explicit model_ref(dab_model *handle = nullptr) noexcept : handle_(handle) {}
-  constexpr dab_model *handle() const noexcept { return handle_; }
+  [[nodiscard]] constexpr dab_model *handle() const noexcept { return handle_; }
 
-  std::size_t scratch_floats() const noexcept { return dab_scratch_bytes(handle_) / sizeof(float); }
+  [[nodiscard]] std::size_t scratch_floats() const noexcept { return dab_scratch_bytes(handle_) / sizeof(float); }
 
-  result<dab_shape> shape() const noexcept {
-    auto out = sized<dab_shape>();
+  [[nodiscard]] result<dab_shape> shape() const noexcept {
+    dab_shape out{};
+    out.size = sizeof out;
     return make(dab_model_shape(handle_, &out), out);
   }
-  error self_test(span<float> scratch) const noexcept {
-    return dab_self_test(handle_, scratch.data(), scratch.bytes());
+  [[nodiscard]] status self_test(span<float> scratch) const noexcept {
+    return dab_self_test(handle_, scratch.data(), scratch.size_bytes());
   }
-  error set_thresholds(float doubtful, float unfamiliar) noexcept {
-    return dab_set_thresholds(handle_, doubtful, unfamiliar);
+  [[nodiscard]] status set_rates(float doubtful, float unfamiliar) noexcept {
+    return dab_set_rates(handle_, doubtful, unfamiliar);
   }
-  result<float> threshold(float rate) const noexcept {
+  // The uncertainty, in nats, that at most this share of familiar inputs exceeds.
+  [[nodiscard]] result<float> threshold(float rate) const noexcept {
     float nats = 0;
     return make(dab_threshold(handle_, rate, &nats), nats);
   }
-  result<dab_assessment> assess(span<const float> input, span<float> scratch) const noexcept {
-    auto out = sized<dab_assessment>();
-    const auto s = dab_assess(handle_, input.data(), input.size(), scratch.data(), scratch.bytes(), &out);
+  [[nodiscard]] result<assessment> assess(span<const float> input, span<float> scratch) const noexcept {
+    assessment out;
+    const auto s = dab_assess(handle_, input.data(), input.size(), scratch.data(), scratch.size_bytes(), &out);
     return make(s, out);
   }
   // As many inputs as there are assessments.
-  error assess_batch(span<const float> inputs, span<float> scratch, span<dab_assessment> out) const noexcept {
+  [[nodiscard]] status assess_batch(span<const float> inputs, span<float> scratch,
+                                    span<assessment> out) const noexcept {
     if (out.size() == 0) return inputs.size() == 0 ? DAB_OK : DAB_ERR_LENGTH;
     if (inputs.size() % out.size() != 0) return DAB_ERR_LENGTH;
     out.data()->size = sizeof(dab_assessment);
     return dab_assess_batch(handle_, inputs.data(), out.size(), inputs.size() / out.size(), scratch.data(),
-                            scratch.bytes(), out.data());
+                            scratch.size_bytes(), out.data());
   }
-  result<dab_assessment> predict(span<const float> input, span<float> outputs, span<float> scratch) const noexcept {
-    auto out = sized<dab_assessment>();
+  [[nodiscard]] result<assessment> predict(span<const float> input, span<float> outputs,
+                                           span<float> scratch) const noexcept {
+    assessment out;
     const auto s = dab_predict(handle_, input.data(), input.size(), outputs.data(), outputs.size(), scratch.data(),
-                               scratch.bytes(), &out);
+                               scratch.size_bytes(), &out);
     return make(s, out);
   }
-  result<dab_assessment> explain(span<const float> input, span<float> distances, span<float> assignment,
-                                 span<float> dimensions, span<float> scratch) const noexcept {
-    if (distances.size() != assignment.size()) return error(DAB_ERR_OUTPUT_LENGTH);
-    auto out = sized<dab_assessment>();
+  [[nodiscard]] result<assessment> explain(span<const float> input, span<float> distances, span<float> assignment,
+                                           span<float> dimensions, span<float> scratch) const noexcept {
+    if (distances.size() != assignment.size()) return status(DAB_ERR_OUTPUT_LENGTH);
+    assessment out;
     const auto s = dab_explain(handle_, input.data(), input.size(), distances.data(), assignment.data(),
                                distances.size(), dimensions.data(), dimensions.size(), scratch.data(),
-                               scratch.bytes(), &out);
+                               scratch.size_bytes(), &out);
     return make(s, out);
   }
 
@@ -122,15 +179,9 @@ class model_ref {
 
  private:
   template <class T>
-  static T sized() noexcept {
-    T out{};
-    out.size = sizeof(T);
-    return out;
-  }
-  template <class T>
-  static result<T> make(dab_status status, const T &value) noexcept {
-    if (status == DAB_OK) return result<T>(value);
-    return result<T>(error(status));
+  static result<T> make(dab_status number, const T &value) noexcept {
+    if (number == DAB_OK) return result<T>(value);
+    return result<T>(dab::status(number));
   }
 
   dab_model *handle_;
@@ -144,11 +195,11 @@ class model : public model_ref {
   model(const model &) = delete;
   model &operator=(const model &) = delete;
   // The artifact stays where it is, unchanged, while the model is used.
-  dab::error init(const void *artifact, std::size_t bytes) noexcept {
+  [[nodiscard]] status init(const void *artifact, std::size_t bytes) noexcept {
     dab_model *handle = nullptr;
-    const auto status = dab_model_init(storage_, sizeof storage_, artifact, bytes, &handle);
+    const auto number = dab_model_init(storage_, sizeof storage_, artifact, bytes, &handle);
     reset(handle);
-    return status;
+    return number;
   }
 
  private:
@@ -170,12 +221,12 @@ class file_model : public model_ref {
     return *this;
   }
   ~file_model() { close(); }
-  dab::error open(const char *path) noexcept {
+  [[nodiscard]] status open(const char *path) noexcept {
     close();
     dab_model *handle = nullptr;
-    const auto status = dab_model_open(path, &handle);
+    const auto number = dab_model_open(path, &handle);
     reset(handle);
-    return status;
+    return number;
   }
   void close() noexcept {
     dab_model_close(handle());
@@ -184,52 +235,58 @@ class file_model : public model_ref {
 };
 #endif
 
-// Who may drive: DAB_NOMINAL only if inputs are familiar; anything else is the fallback's turn.
+// Watches a stream of uncertainties.
+//
+//     const auto state = a.ok() ? monitor.observe(now, a->uncertainty) : monitor.poll(now);
+//     if (a.ok() && state == dab::state::nominal) act();
+//     else fall_back();
 class monitor {
  public:
-  error init(dab_monitor_config config) noexcept {
+  [[nodiscard]] status init(dab_monitor_config config) noexcept {
     config.size = sizeof config;
-    return dab_monitor_init(&state_, &config);
+    return dab_monitor_init(&words_, &config);
   }
-  std::int32_t observe(std::uint32_t now, float uncertainty) noexcept {
-    return dab_monitor_observe(&state_, now, uncertainty);
+  [[nodiscard]] dab::state observe(std::uint32_t now, float uncertainty) noexcept {
+    return static_cast<dab::state>(dab_monitor_observe(&words_, now, uncertainty));
   }
-  std::int32_t poll(std::uint32_t now) noexcept { return dab_monitor_poll(&state_, now); }
-  result<dab_monitor_statistics> statistics() const noexcept {
-    dab_monitor_statistics out{};
-    out.size = sizeof out;
-    const auto status = dab_monitor_stats(&state_, &out);
-    if (status != DAB_OK) return error(status);
+  [[nodiscard]] dab::state poll(std::uint32_t now) noexcept {
+    return static_cast<dab::state>(dab_monitor_poll(&words_, now));
+  }
+  [[nodiscard]] result<monitor_statistics> statistics() const noexcept {
+    monitor_statistics out;
+    const auto number = dab_monitor_stats(&words_, &out);
+    if (number != DAB_OK) return status(number);
     return out;
   }
 
  private:
-  dab_monitor state_{};
+  dab_monitor words_{};
 };
 
 // Uncertainty as a reward.
 class exploration {
  public:
-  error init(dab_exploration_config config) noexcept {
+  [[nodiscard]] status init(dab_exploration_config config) noexcept {
     config.size = sizeof config;
-    return dab_exploration_init(&state_, &config);
+    return dab_exploration_init(&words_, &config);
   }
-  error update(span<const float> uncertainties) noexcept {
-    return dab_exploration_update(&state_, uncertainties.data(), uncertainties.size());
+  [[nodiscard]] status update(span<const float> uncertainties) noexcept {
+    return dab_exploration_update(&words_, uncertainties.data(), uncertainties.size());
   }
-  error compute(span<const float> uncertainties, std::uint64_t step, span<float> bonuses) const noexcept {
+  [[nodiscard]] status compute(span<const float> uncertainties, std::uint64_t step,
+                               span<float> bonuses) const noexcept {
     if (uncertainties.size() != bonuses.size()) return DAB_ERR_OUTPUT_LENGTH;
-    return dab_exploration_compute(&state_, uncertainties.data(), uncertainties.size(), step, bonuses.data());
+    return dab_exploration_compute(&words_, uncertainties.data(), uncertainties.size(), step, bonuses.data());
   }
-  error save(span<unsigned char> bytes) const noexcept {
-    return dab_exploration_save(&state_, bytes.data(), bytes.size());
+  [[nodiscard]] status save(span<unsigned char> bytes) const noexcept {
+    return dab_exploration_save(&words_, bytes.data(), bytes.size());
   }
-  error restore(span<const unsigned char> bytes) noexcept {
-    return dab_exploration_restore(&state_, bytes.data(), bytes.size());
+  [[nodiscard]] status restore(span<const unsigned char> bytes) noexcept {
+    return dab_exploration_restore(&words_, bytes.data(), bytes.size());
   }
 
  private:
-  dab_exploration state_{};
+  dab_exploration words_{};
 };
 
 }  // namespace dab

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 
 use dab::status;
 use dab_tests::c_cases::{Source, damaged_info, reason, refused, wrong_answers};
@@ -40,17 +40,23 @@ fn text(output: Output) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// What `dab-ffi/install` puts into the folder `name`, with `settings` in its environment.
+fn install(name: &str, settings: &[(&str, &str)]) -> PathBuf {
+    // Every build writes the same file of the target folder before it is copied: one at a time.
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock();
+    let tree = folder(name);
+    // As a user calls it: cargo is what the path has.
+    let mut install = Command::new(repository().join("dab-ffi/install"));
+    install.env("PREFIX", &tree).env_remove("CARGO").envs(settings.iter().copied());
+    println!("{name}: {}", text(run(&mut install)));
+    tree
+}
+
 /// The install tree; built once.
 fn installed() -> &'static Path {
     static TREE: OnceLock<PathBuf> = OnceLock::new();
-    TREE.get_or_init(|| {
-        let tree = folder("installed");
-        // As a user calls it: cargo is what the path has.
-        let mut install = Command::new(repository().join("dab-ffi/install"));
-        let said = text(run(install.env("PREFIX", &tree).env_remove("CARGO")));
-        println!("{said}");
-        tree
-    })
+    TREE.get_or_init(|| install("installed", &[]))
 }
 
 /// A folder with the test programs' sources and `cases.c`.
@@ -58,7 +64,9 @@ fn sources(test: &str) -> PathBuf {
     let folder = folder(test);
     for entry in std::fs::read_dir(repository().join("tests/c")).unwrap() {
         let path = entry.unwrap().path();
-        std::fs::copy(&path, folder.join(path.file_name().unwrap())).unwrap();
+        if path.is_file() {
+            std::fs::copy(&path, folder.join(path.file_name().unwrap())).unwrap();
+        }
     }
     let refused = refused();
     let cases: Vec<(&str, &[u8], i32)> =
@@ -87,7 +95,32 @@ fn model_files(folder: &Path) {
     std::fs::write(folder.join("info.dab"), damaged_info()).unwrap();
 }
 
-/// Compiles C files of `folder` into a program that is linked with `library` of the install tree.
+/// Compiles C files of `folder` with the header in `include` into a program that is linked with `library`.
+fn compile_against(
+    (include, library): (&Path, &Path),
+    folder: &Path,
+    (compiler, standard): (&str, &str),
+    flags: &[&str],
+    files: &[&str],
+) -> PathBuf {
+    let (kind, name) = (library.file_name().unwrap().to_str().unwrap(), files[0]);
+    let program = folder.join(format!("{name}-{compiler}-{standard}-{kind}"));
+    run(Command::new(compiler)
+        .current_dir(folder)
+        .arg(format!("-std={standard}"))
+        .args(WARNINGS)
+        .args(flags)
+        .arg("-I")
+        .arg(include)
+        .args(files)
+        .arg(library)
+        .arg(format!("-Wl,-rpath,{}", library.parent().unwrap().display()))
+        .arg("-o")
+        .arg(&program));
+    program
+}
+
+/// The same with the header and a library of the install tree.
 fn compile_with(
     library: &str,
     folder: &Path,
@@ -96,21 +129,8 @@ fn compile_with(
     flags: &[&str],
     files: &[&str],
 ) -> PathBuf {
-    let program = folder.join(format!("{}-{compiler}-{standard}-{library}", files[0]));
-    let lib = installed().join("lib");
-    run(Command::new(compiler)
-        .current_dir(folder)
-        .arg(format!("-std={standard}"))
-        .args(WARNINGS)
-        .args(flags)
-        .arg("-I")
-        .arg(installed().join("include"))
-        .args(files)
-        .arg(lib.join(library))
-        .arg(format!("-Wl,-rpath,{}", lib.display()))
-        .arg("-o")
-        .arg(&program));
-    program
+    let (include, library) = (installed().join("include"), installed().join("lib").join(library));
+    compile_against((&include, &library), folder, (compiler, standard), flags, files)
 }
 
 /// The same with the static library.
@@ -141,8 +161,12 @@ fn cpp_programs_give_the_bits() {
         .arg(installed().join("include")));
     for compiler in ["g++", "clang++"] {
         if has("cpp_programs_give_the_bits", compiler) {
-            for flags in [&["-fno-exceptions", "-fno-rtti"][..], &["-DDAB_HOST", "-O2"]] {
-                let standard = "c++17";
+            for (standard, flags) in [
+                ("c++17", &["-fno-exceptions", "-fno-rtti"][..]),
+                ("c++17", &["-DDAB_HOST", "-O2"]),
+                ("c++20", &["-fno-exceptions", "-fno-rtti"]),
+                ("c++20", &["-DDAB_HOST", "-O2"]),
+            ] {
                 // Without the shared library dab_model_open is declared, and must not be needed.
                 let flags = [flags, &["-ffunction-sections", "-Wl,--gc-sections"]].concat();
                 run(&mut Command::new(compile(
@@ -154,6 +178,80 @@ fn cpp_programs_give_the_bits() {
                 )));
             }
         }
+    }
+}
+
+/// A status that is ignored is a warning, in C and C++; a compiler with another layout of structs is stopped.
+#[test]
+fn compilers_see_ignored_results_and_other_layouts() {
+    let folder = folder("misuse");
+    let c = "#include <dab.h>\nint main(void) { CALL return 0; }\n";
+    let cpp =
+        "#include <dab.hpp>\nint main() { dab::model<> m; dab::monitor w; float x[1] = {}; (void)w; CALL }\n";
+    std::fs::write(folder.join("misuse.c"), c).unwrap();
+    std::fs::write(folder.join("misuse.cpp"), cpp).unwrap();
+    let compiles = |compiler: &str, standard: &str, file: &str, flag: &str| {
+        let include = installed().join("include");
+        let mut command = Command::new(compiler);
+        command.current_dir(&folder).args(WARNINGS).arg(format!("-std={standard}")).arg("-I").arg(include);
+        command.args([flag, "-fsyntax-only", file]).output().unwrap().status.success()
+    };
+    for (compiler, standards, file, sound, ignored) in [
+        (
+            "gcc",
+            ["c99", "c11"],
+            "misuse.c",
+            "if (dab_self_test(0, 0, 0)) return 1;",
+            "dab_self_test(0, 0, 0);",
+        ),
+        (
+            "clang",
+            ["c99", "c11"],
+            "misuse.c",
+            "if (dab_self_test(0, 0, 0)) return 1;",
+            "dab_self_test(0, 0, 0);",
+        ),
+        ("g++", ["c++17", "c++20"], "misuse.cpp", "return m.self_test(x).ok();", "m.self_test(x);"),
+        ("g++", ["c++17", "c++20"], "misuse.cpp", "return m.assess(x, x).ok();", "m.assess(x, x);"),
+        ("clang++", ["c++17", "c++20"], "misuse.cpp", "return m.assess(x, x).ok();", "m.assess(x, x);"),
+        ("clang++", ["c++17", "c++20"], "misuse.cpp", "return w.poll(1) == dab::state::stale;", "w.poll(1);"),
+        // There is one test of success, and a state is no number.
+        (
+            "g++",
+            ["c++17", "c++20"],
+            "misuse.cpp",
+            "if (m.init(x, 4).ok()) return 1;",
+            "if (m.init(x, 4)) return 1;",
+        ),
+        (
+            "g++",
+            ["c++17", "c++20"],
+            "misuse.cpp",
+            "return w.poll(1) == dab::state::stale;",
+            "return w.poll(1) == 2;",
+        ),
+    ] {
+        if has("compilers_see_ignored_results_and_other_layouts", compiler) {
+            for standard in standards {
+                assert!(
+                    compiles(compiler, standard, file, &format!("-DCALL={sound}")),
+                    "{compiler}: {sound}"
+                );
+                assert!(
+                    !compiles(compiler, standard, file, &format!("-DCALL={ignored}")),
+                    "{compiler}: {ignored}"
+                );
+            }
+        }
+    }
+    // The structs of dab.h have no padding: only members of another size can move them.
+    std::fs::write(
+        folder.join("layout.c"),
+        "#include <stdint.h>\n#define uint32_t uint64_t\n#include <dab.h>\n",
+    )
+    .unwrap();
+    for standard in ["c99", "c11"] {
+        assert!(!compiles("gcc", standard, "layout.c", "-O0"), "another layout in {standard}");
     }
 }
 
@@ -201,6 +299,32 @@ fn valgrind_and_sanitizers_are_content() {
     run(&mut Command::new(compile(&folder, "gcc", "c11", &flags, &ABI)));
 }
 
+/// Programs that were compiled with the first header of this binary interface, and libraries of today and of tomorrow,
+/// whose structs have a member more. The frozen header is never changed; a new `DAB_ABI_VERSION` starts a new one.
+#[test]
+fn old_programs_and_new_libraries_understand_each_other() {
+    let test = "old_programs_and_new_libraries_understand_each_other";
+    let folder = sources("growth");
+    let frozen = repository().join("tests/c/frozen");
+    let header = std::fs::read_to_string(frozen.join("dab.h")).unwrap();
+    let abi = format!("#define DAB_ABI_VERSION {}", dab::version::DAB_ABI_VERSION);
+    assert!(
+        header.lines().any(|line| line.starts_with(&abi)),
+        "tests/c/frozen/dab.h is of another ABI: copy dab.h"
+    );
+    let grown = install("grown", &[("FEATURES", "grown"), ("SHARED", "no")]);
+    for (tree, known) in [(installed(), "-DKNOWN=0"), (&grown, "-DKNOWN=1")] {
+        let against = (&*frozen, &*tree.join("lib/libdab.a"));
+        for files in [&["growth.c", "cases.c"][..], &ABI] {
+            let program = compile_against(against, &folder, ("gcc", "c99"), &["-g", known], files);
+            run(&mut Command::new(&program));
+            if has(test, "valgrind") {
+                memcheck(&program, &folder, &[]);
+            }
+        }
+    }
+}
+
 #[test]
 fn eight_threads_share_a_model() {
     let folder = sources("threads");
@@ -228,10 +352,9 @@ fn eight_threads_share_a_model() {
 /// Functions that the header declares.
 fn declared() -> Vec<String> {
     let header = std::fs::read_to_string(installed().join("include/dab.h")).unwrap();
-    let functions = header.split("extern \"C\" {").nth(1).unwrap();
-    let mut names: Vec<String> = functions
+    let mut names: Vec<String> = header
         .lines()
-        .filter(|line| !line.starts_with([' ', '/', '*', '#', '}']))
+        .filter(|line| line.starts_with("DAB_API "))
         .filter_map(|line| line.split_once('(').map(|(before, _)| before))
         .filter_map(|before| before.rsplit([' ', '*']).next().map(Into::into))
         .collect();
@@ -254,6 +377,9 @@ fn the_libraries_export_what_the_header_declares() {
     let host = ["dab_model_open", "dab_model_close"];
     let device: Vec<String> = declared.into_iter().filter(|n| !host.contains(&&**n)).collect();
     assert_eq!(symbols(&["--extern-only", "--defined-only"], "libdab.a"), device);
+    let soname = format!("[libdab.so.{}]", dab::version::DAB_ABI_VERSION);
+    let dynamic = text(run(Command::new("readelf").arg("-d").arg(installed().join("lib/libdab.so"))));
+    assert!(dynamic.lines().any(|line| line.contains("SONAME") && line.ends_with(&soname)), "{dynamic}");
 }
 
 #[test]
@@ -279,6 +405,12 @@ fn a_moved_tree_works_with_pkg_config_and_cmake() {
             .current_dir(&folder)
             .env("PKG_CONFIG_PATH", tree.join("lib/pkgconfig")));
         run_here("by-pkg-config");
+        let abi = Command::new("pkg-config")
+            .args(["--variable=abi_version", "dab"])
+            .env("PKG_CONFIG_PATH", tree.join("lib/pkgconfig"))
+            .output()
+            .unwrap();
+        assert_eq!(text(abi).trim(), dab::version::DAB_ABI_VERSION.to_string());
     }
     if has(test, "cmake") {
         let out = folder.join("cmake out");
@@ -333,9 +465,6 @@ fn the_monitored_controller_survives_and_the_unwatched_one_does_not() {
 #[test]
 fn no_panic_is_reachable_at_other_optimisation_levels() {
     for level in ["2", "s"] {
-        let tree = folder(&format!("opt-{level}"));
-        let mut install = Command::new(repository().join("dab-ffi/install"));
-        let said = text(run(install.env("PREFIX", &tree).env("OPT", level).env("SHARED", "no")));
-        println!("optimisation {level}: {said}");
+        install(&format!("opt-{level}"), &[("OPT", level), ("SHARED", "no")]);
     }
 }

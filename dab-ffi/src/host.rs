@@ -9,7 +9,7 @@ use dab_core::artifact::info::read_info;
 
 use crate::model::{self, DAB_MODEL_BYTES, Handle};
 use crate::ptr::{self, span};
-use crate::status::{self, DAB_ERR_FILE, DAB_ERR_NULL, DAB_OK, Result, Status};
+use crate::status::{self, DAB_ERR_FILE, DAB_ERR_NULL, Result, Status};
 
 /// A model's storage, with the bytes of its file behind it. The storage comes first: its address is the handle's.
 #[repr(C)]
@@ -18,17 +18,17 @@ struct Opened {
     bytes: AlignedBytes,
 }
 
-/// Reads a file, checks all of it, also the names and notes that dab_model_init skips, and makes a model of it, in
-/// memory of its own. Close it with dab_model_close.
-/// Declared only if DAB_HOST is defined before the header is included; in the shared library only.
-/// path: UTF-8, NUL at the end.
-/// Returns DAB_OK, DAB_ERR_FILE, DAB_ERR_INFO, or as dab_model_init. *out is written only on DAB_OK.
+/// Reads a file, checks all of it (also the names and notes that dab_model_init skips), and makes a model of it in
+/// memory of its own. Close it with dab_model_close. path: UTF-8, with a NUL at the end.
+/// Returns DAB_OK, DAB_ERR_FILE, DAB_ERR_INFO, or as dab_model_init.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_model_open(path: *const c_char, out: *mut *mut Handle) -> Status {
-    // SAFETY: the caller's promises (dab.h, "Memory") are handed on.
+    // SAFETY: `open` checks both pointers; the caller promises a path with a NUL at its end, and a writable `out`.
     status::of(unsafe { open(path, out) })
 }
 
+/// # Safety
+/// As [`dab_model_open`].
 unsafe fn open(path: *const c_char, out: *mut *mut Handle) -> Result<()> {
     span(out, 1)?;
     if path.is_null() {
@@ -55,15 +55,13 @@ unsafe fn open(path: *const c_char, out: *mut *mut Handle) -> Result<()> {
     result
 }
 
-/// Frees a model that dab_model_open gave. NULL is allowed. Never use it for a model of dab_model_init.
+/// Frees a model that dab_model_open made. NULL is allowed. Never use it for a model of dab_model_init.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn dab_model_close(model: *mut Handle) -> Status {
-    if model.is_null() {
-        return DAB_OK;
-    }
-    // SAFETY: the caller's promises (dab.h, "Memory") are handed on.
-    if let Err(status) = unsafe { model::loaded(model) } {
-        return status;
+pub unsafe extern "C" fn dab_model_close(model: *mut Handle) {
+    // SAFETY: `loaded` checks pointer and tag; the caller promises that whatever has the tag is a model that nobody
+    // writes to.
+    if unsafe { model::loaded(model) }.is_err() {
+        return;
     }
     let opened = model.cast::<Opened>();
     // SAFETY: a loaded model that, the caller promises, came from `dab_model_open` and is used by nobody any
@@ -72,5 +70,4 @@ pub unsafe extern "C" fn dab_model_close(model: *mut Handle) -> Status {
         ptr::put(opened.cast::<u64>(), 0);
         drop(Box::from_raw(opened));
     }
-    DAB_OK
 }

@@ -12,7 +12,7 @@
 #![no_std]
 #![expect(
     clippy::missing_safety_doc,
-    reason = "the contract is one for all: dab.h, \"Memory\" and \"Threads\""
+    reason = "the contract is one for all: dab.h, \"MEMORY\" and \"THREADS\""
 )]
 
 #[cfg(feature = "host")]
@@ -24,6 +24,7 @@ pub mod version;
 pub mod model;
 
 pub mod assess;
+pub mod explain;
 pub mod monitor;
 
 pub mod explore;

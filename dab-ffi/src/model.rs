@@ -1,4 +1,4 @@
-//! A model in the caller's memory.
+//! A model in the caller's memory: bytes are checked once, then every other call uses the handle.
 
 use core::ffi::c_void;
 use core::mem::{align_of, size_of};
@@ -6,35 +6,34 @@ use core::mem::{align_of, size_of};
 use dab_core::{CovarianceKind, Model, Rates, Task};
 
 use crate::isa::Widest;
-use crate::ptr::{self, Sized32, Span, Tagged, span};
+use crate::ptr::{self, Results, Sized32, Span, Tagged, span};
 use crate::status::{
     self, DAB_ERR_NOT_CALIBRATED, DAB_ERR_NULL, DAB_ERR_RATES, DAB_ERR_TOO_SMALL, DAB_OK, Result, Status,
 };
 
-/// Bytes of storage for a model, on every target. Declare it as uint64_t storage[DAB_MODEL_BYTES / 8]: it
-/// must start at a multiple of 8.
+/// Bytes of storage for a model: uint64_t storage[DAB_MODEL_BYTES / 8].
 pub const DAB_MODEL_BYTES: usize = 640;
 
-/// dab_shape.covariance: independent latent dimensions.
+/// covariance: independent latent dimensions.
 pub const DAB_COVARIANCE_DIAGONAL: u32 = 0;
-/// dab_shape.covariance: full, by eigen-decomposition.
+/// covariance: full, by eigen-decomposition.
 pub const DAB_COVARIANCE_SPECTRAL: u32 = 1;
-/// dab_shape.covariance: full, by triangular factor.
+/// covariance: full, by triangular factor.
 pub const DAB_COVARIANCE_CHOLESKY: u32 = 2;
-/// dab_shape.task: the model has no decoder.
+/// task: the model has no decoder.
 pub const DAB_TASK_NONE: u32 = 0;
-/// dab_shape.task: outputs are means.
+/// task: outputs are means.
 pub const DAB_TASK_REGRESSION: u32 = 1;
-/// dab_shape.task: outputs are logits, one per class.
+/// task: outputs are logits, one per class.
 pub const DAB_TASK_CLASSIFICATION: u32 = 2;
 
-/// A loaded model. Opaque: it lies in storage of the caller.
+/// A loaded model, in storage of the caller. Its contents are private.
 #[derive(Debug)]
 pub struct Handle {
     _private: (),
 }
 
-/// Sizes of a model. Set `size` to sizeof(dab_shape) before the call.
+/// Sizes of a model. Set `size` before the call.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Shape {
@@ -56,12 +55,19 @@ pub struct Shape {
     pub covariance: u32,
     /// One of DAB_TASK_.
     pub task: u32,
-    /// Held-out inputs behind p-values and verdicts; 0: the model has no calibration table.
+    /// Held-out inputs behind p-values and verdicts; 0: not calibrated.
     pub calibration: u32,
+    /// Only for the tests of struct growth.
+    #[cfg(feature = "grown")]
+    pub grown: u32,
 }
 
-// SAFETY: repr(C), the size first, integers only.
-unsafe impl Sized32 for Shape {}
+// SAFETY: repr(C), the size first, integers of 4 bytes only.
+unsafe impl Sized32 for Shape {
+    const LAYOUTS: &'static [usize] = if cfg!(feature = "grown") { &[40, 44] } else { &[40] };
+}
+
+const _: () = assert!(ptr::layouts_grow::<Shape>());
 
 /// What lies in the storage.
 pub(crate) struct Loaded {
@@ -83,24 +89,24 @@ const _: () = assert!(size_of::<Stored>() <= DAB_MODEL_BYTES && align_of::<Store
 /// As [`ptr::object`].
 pub(crate) unsafe fn loaded<'a>(model: *const Handle) -> Result<(&'a Loaded, [Span; 2])> {
     let stored = model.cast::<Stored>();
-    // SAFETY: handed on.
+    // SAFETY: `object` checks pointer and tag; the caller of this function promises that whatever has the tag is a whole
+    // model, which only `init` puts there.
     let loaded = unsafe { ptr::object(stored, TAG)? };
     Ok((loaded, [span(stored, 1)?, loaded.artifact]))
 }
 
-/// DAB_MODEL_BYTES of the linked library. If it is larger than the macro that a program was compiled with,
-/// storage of the macro's size is refused (DAB_ERR_TOO_SMALL), never overrun.
+/// DAB_MODEL_BYTES of the linked library. If it is larger than the program's, dab_model_init refuses the program's
+/// storage (DAB_ERR_TOO_SMALL).
 #[unsafe(no_mangle)]
 pub extern "C" fn dab_model_bytes() -> usize {
     DAB_MODEL_BYTES
 }
 
-/// Checks an artifact, all of it, and makes a model of it in `storage`.
-/// storage: DAB_MODEL_BYTES bytes at a multiple of 8. artifact: the bytes of a .dab file at a multiple of 4, in
-/// flash or RAM; read in place, so both must stay, unchanged, as long as the model is used. There is nothing to
-/// free.
-/// Returns DAB_OK, or what is wrong with the arguments (-1 to -5) or the artifact (-100 and below). *out is
-/// written only on DAB_OK.
+/// Checks all of an artifact and makes a model of it in `storage`.
+/// storage: DAB_MODEL_BYTES bytes at a multiple of 8. artifact: the bytes of a .dab file at a multiple of 4, in flash
+/// or RAM. It is read in place: both must stay, unchanged, as long as the model is used. There is nothing to free.
+/// Returns DAB_OK, what is wrong with the arguments (-1 to -5, DAB_ERR_ARTIFACT_MISALIGNED), or what is wrong with the
+/// artifact (-100 and below).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_model_init(
     storage: *mut c_void,
@@ -109,7 +115,8 @@ pub unsafe extern "C" fn dab_model_init(
     artifact_bytes: usize,
     out: *mut *mut Handle,
 ) -> Status {
-    // SAFETY: the caller's promises (dab.h, "Memory") are handed on.
+    // SAFETY: `init` checks every pointer and size; the caller promises what dab.h says under "MEMORY": storage that is
+    // writable, and an artifact that nobody changes.
     status::of(unsafe { init(storage, storage_bytes, artifact.cast(), artifact_bytes, out) })
 }
 
@@ -133,8 +140,8 @@ pub(crate) unsafe fn init(
         return Err(DAB_ERR_TOO_SMALL);
     }
     ptr::disjoint(&[room, handle], &[bytes])?;
-    // SAFETY: checked above; the caller promises readable bytes that nobody changes while the model is used
-    // (dab.h, "Memory"), which is the 'static of `Loaded`.
+    // SAFETY: `span` checked pointer and length; the caller promises readable bytes that nobody changes while the model
+    // is used (dab.h, "MEMORY"), which is the 'static of `Loaded`.
     let slice: &'static [u8] = unsafe { ptr::slice(artifact, artifact_bytes) };
     let model = Model::from_bytes(slice).map_err(|e| status::of_artifact(&e))?;
     let stored = storage.cast::<Stored>();
@@ -146,22 +153,25 @@ pub(crate) unsafe fn init(
     Ok(())
 }
 
-/// Sizes of the model. *out is written only on DAB_OK.
+/// Sizes of the model.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_model_shape(model: *const Handle, out: *mut Shape) -> Status {
-    // SAFETY: the caller's promises (dab.h, "Memory") are handed on.
+    // SAFETY: `shape` checks both pointers; the caller promises a model that nobody writes to, and a writable `out`.
     status::of(unsafe { shape(model, out) })
 }
 
+/// # Safety
+/// As [`dab_model_shape`].
 unsafe fn shape(model: *const Handle, out: *mut Shape) -> Result<()> {
-    // SAFETY: handed on.
+    // SAFETY: `loaded` checks pointer and tag; the caller promises that whatever has the tag is a model that nobody
+    // writes to.
     let (loaded, places) = unsafe { loaded(model)? };
-    // SAFETY: handed on.
-    let size = unsafe { ptr::declared_size(out)? };
-    ptr::disjoint(&[span(out.cast::<u8>(), size)?], &places)?;
+    // SAFETY: the caller promises that `out`, if not NULL, has as many writable bytes as its `size` says.
+    let mut out = unsafe { Results::at(out, 1)? };
+    ptr::disjoint(&[out.span()], &places)?;
     let shape = loaded.model.shape();
     let found = Shape {
-        size: size as u32,
+        size: out.size(),
         inputs: shape.inputs as u32,
         outputs: shape.outputs as u32,
         codes: shape.codes as u32,
@@ -179,21 +189,24 @@ unsafe fn shape(model: *const Handle, out: *mut Shape) -> Result<()> {
             Some(Task::Classification) => DAB_TASK_CLASSIFICATION,
         },
         calibration: loaded.model.calibration().map_or(0, |table| table.held_out),
+        #[cfg(feature = "grown")]
+        grown: ptr::GROWN,
     };
-    // SAFETY: `out` was checked by `declared_size`; the caller promises that it is writable.
-    unsafe { ptr::put(out, found) };
+    // SAFETY: there is one row, and `disjoint` found it apart from the model and its artifact.
+    unsafe { out.put(&found) };
     Ok(())
 }
 
-/// Bytes of scratch that every call on this model needs, a multiple of 4; 0 when `model` is none.
+/// Bytes of scratch that every call on this model needs, a multiple of 4; 0 if `model` is not a model.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_scratch_bytes(model: *const Handle) -> usize {
-    // SAFETY: the caller's promises (dab.h, "Memory") are handed on.
+    // SAFETY: `loaded` checks pointer and tag; the caller promises that whatever has the tag is a model that nobody
+    // writes to.
     unsafe { loaded(model) }.map_or(0, |(loaded, _)| loaded.model.scratch_len() * size_of::<f32>())
 }
 
-/// Proves that file, library and floating-point environment agree: the known answers inside the artifact must
-/// come out bit for bit. Call it once, at boot; if it fails, do not use the model.
+/// Checks that file, library and floating-point unit agree: the known answers inside the artifact must come out bit for
+/// bit. Call it once, at boot. If it fails, do not use the model.
 /// Returns DAB_OK, DAB_ERR_SELF_TEST, DAB_ERR_SELF_TEST_DIGEST or DAB_ERR_SCRATCH.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_self_test(
@@ -201,15 +214,20 @@ pub unsafe extern "C" fn dab_self_test(
     scratch: *mut c_void,
     scratch_bytes: usize,
 ) -> Status {
-    // SAFETY: the caller's promises (dab.h, "Memory") are handed on.
+    // SAFETY: `self_test` checks both pointers; the caller promises a model that nobody writes to, and writable scratch
+    // that is this call's alone.
     status::of(unsafe { self_test(model, scratch.cast(), scratch_bytes / size_of::<f32>()) })
 }
 
+/// # Safety
+/// As [`dab_self_test`], with `floats` floats of scratch.
 unsafe fn self_test(model: *const Handle, scratch: *mut f32, floats: usize) -> Result<()> {
-    // SAFETY: handed on.
+    // SAFETY: `loaded` checks pointer and tag; the caller promises that whatever has the tag is a model that nobody
+    // writes to.
     let (loaded, places) = unsafe { loaded(model)? };
     ptr::disjoint(&[scratch_span(scratch, floats)?], &places)?;
-    // SAFETY: checked above; the caller promises writable memory that is this call's alone.
+    // SAFETY: `scratch_span` checked pointer and length, `disjoint` that it lies apart from the model and its artifact;
+    // the caller promises writable memory that is this call's alone.
     let scratch = unsafe { ptr::slice_mut(scratch, floats) };
     loaded.model.self_test_on(Widest, scratch).map_err(|e| status::of_self_test(&e))
 }
@@ -219,14 +237,15 @@ pub(crate) fn scratch_span(scratch: *const f32, floats: usize) -> Result<Span> {
     if scratch.is_null() { Err(DAB_ERR_NULL) } else { span(scratch, floats) }
 }
 
-/// Gives verdicts at other false-alarm rates than the artifact's: of familiar inputs, the share `doubtful` may
-/// be called doubtful or worse, the share `unfamiliar` unfamiliar.
-/// Threads: the one call that changes a model. Make it before others use the model.
+/// Sets other false-alarm rates for the verdicts than the artifact's: at most the share `doubtful` of familiar inputs is
+/// called doubtful or unfamiliar, at most the share `unfamiliar` is called unfamiliar.
+/// Threads: this is the only call that changes a model. Make it before others use the model.
 /// Returns DAB_OK, or DAB_ERR_RATES unless 0 < unfamiliar <= doubtful < 1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn dab_set_thresholds(model: *mut Handle, doubtful: f32, unfamiliar: f32) -> Status {
+pub unsafe extern "C" fn dab_set_rates(model: *mut Handle, doubtful: f32, unfamiliar: f32) -> Status {
     let Some(rates) = Rates::new(doubtful, unfamiliar) else { return DAB_ERR_RATES };
-    // SAFETY: the caller's promises (dab.h, "Memory" and "Threads") are handed on.
+    // SAFETY: `object_mut` checks pointer and tag; the caller promises a model, and that nobody uses it during this call
+    // (dab.h, "THREADS").
     match unsafe { ptr::object_mut(model.cast::<Stored>(), TAG) } {
         Ok(loaded) => {
             loaded.model.set_rates(rates);
@@ -236,23 +255,26 @@ pub unsafe extern "C" fn dab_set_thresholds(model: *mut Handle, doubtful: f32, u
     }
 }
 
-/// The uncertainty, in nats, that at most the share `rate` of familiar inputs exceeds: a threshold for a
-/// monitor.
-/// Returns DAB_OK, DAB_ERR_RATES unless 0 < rate < 1, or DAB_ERR_NOT_CALIBRATED. *nats is written only on DAB_OK.
+/// The uncertainty, in nats, that at most the share `rate` of familiar inputs exceeds: a threshold for a monitor. Ask it
+/// at boot for the rate that you use: a model with too few held-out inputs would never call anything unfamiliar.
+/// Returns DAB_OK, DAB_ERR_RATES unless 0 < rate < 1, or DAB_ERR_NOT_CALIBRATED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_threshold(model: *const Handle, rate: f32, nats: *mut f32) -> Status {
-    // SAFETY: the caller's promises (dab.h, "Memory") are handed on.
+    // SAFETY: `threshold` checks both pointers; the caller promises a model that nobody writes to, and a writable float.
     status::of(unsafe { threshold(model, rate, nats) })
 }
 
+/// # Safety
+/// As [`dab_threshold`].
 unsafe fn threshold(model: *const Handle, rate: f32, nats: *mut f32) -> Result<()> {
-    // SAFETY: handed on.
+    // SAFETY: `loaded` checks pointer and tag; the caller promises that whatever has the tag is a model that nobody
+    // writes to.
     let (loaded, places) = unsafe { loaded(model)? };
     ptr::disjoint(&[span(nats, 1)?], &places)?;
     Rates::new(rate, rate).ok_or(DAB_ERR_RATES)?;
     let table = loaded.model.calibration().ok_or(DAB_ERR_NOT_CALIBRATED)?;
     let found = table.threshold(rate).ok_or(DAB_ERR_NOT_CALIBRATED)?;
-    // SAFETY: `nats` was checked above; the caller promises that it is writable.
+    // SAFETY: `span` checked that `nats` is not NULL and aligned; the caller promises that it is writable.
     unsafe { ptr::put(nats, found) };
     Ok(())
 }

@@ -1,28 +1,28 @@
-//! The runtime monitor.
+//! The monitor: a stream of uncertainties in, who may drive out.
 
 use core::mem::{align_of, size_of};
 
 use dab_core::monitor::{self, State};
 
-use crate::ptr::{self, Sized32, Tagged, span};
+use crate::ptr::{self, Results, Sized32, Tagged, span};
 use crate::status::{self, DAB_ERR_CONFIG, Result, Status};
 
-/// dab_monitor_observe: the learned controller may drive, its inputs are familiar.
+/// The inputs are familiar: the learned controller may drive.
 pub const DAB_NOMINAL: i32 = 0;
-/// dab_monitor_observe: use the fallback; inputs are unfamiliar, or have not been familiar for long enough.
+/// Use the fallback: the inputs are unfamiliar, or not yet familiar for long enough.
 pub const DAB_FALLBACK: i32 = 1;
-/// dab_monitor_observe: use the fallback; there is no recent input.
+/// Use the fallback: there is no recent input.
 pub const DAB_STALE: i32 = 2;
 
-/// When to distrust a stream of inputs, and when to trust it again. Set `size` to sizeof(dab_monitor_config).
+/// When to distrust a stream of inputs, and when to trust it again. Set `size`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct MonitorConfig {
-    /// sizeof(dab_monitor_config).
+    /// sizeof(dab_monitor_config), set by the caller.
     pub size: u32,
-    /// An uncertainty above this, in nats, is a vote for the alarm (see dab_threshold).
+    /// An uncertainty above this, in nats, votes for the alarm (see dab_threshold).
     pub enter: f32,
-    /// An uncertainty at or below this is a vote for recovery; at most `enter`.
+    /// An uncertainty at or below this votes for recovery; at most `enter`.
     pub exit: f32,
     /// How many of the last inputs vote, 1 to 32.
     pub window: u32,
@@ -32,12 +32,17 @@ pub struct MonitorConfig {
     pub exit_votes: u32,
     /// Ticks that an alarm lasts at least. It never delays one.
     pub min_dwell: u32,
-    /// Ticks without an input after which the last one is too old; 0: never; less than 2^31.
+    /// Ticks without an input until DAB_STALE, below 2^31; 0: never.
     pub timeout: u32,
+    /// Only for the tests of struct growth.
+    #[cfg(feature = "grown")]
+    pub grown: u32,
 }
 
-// SAFETY: repr(C), the size first, numbers only.
-unsafe impl Sized32 for MonitorConfig {}
+// SAFETY: repr(C), the size first, numbers of 4 bytes only.
+unsafe impl Sized32 for MonitorConfig {
+    const LAYOUTS: &'static [usize] = if cfg!(feature = "grown") { &[32, 36] } else { &[32] };
+}
 
 /// A monitor, in memory of the caller. Its words are private; copying the struct copies the monitor.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +52,7 @@ pub struct Monitor {
     pub words: [u64; 24],
 }
 
-/// What a monitor saw so far. Set `size` to sizeof(dab_monitor_statistics) before the call.
+/// What a monitor saw so far. Set `size` before the call.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct MonitorStatistics {
@@ -55,7 +60,7 @@ pub struct MonitorStatistics {
     pub size: u32,
     /// DAB_NOMINAL, DAB_FALLBACK or DAB_STALE.
     pub state: i32,
-    /// Inputs, with those that were not finite.
+    /// Inputs, including those that were not finite.
     pub inputs: u64,
     /// Inputs that voted for the alarm.
     pub votes: u64,
@@ -69,16 +74,23 @@ pub struct MonitorStatistics {
     pub fallback_ticks: u64,
     /// Mean of the finite uncertainties, nats.
     pub mean: f32,
-    /// Their standard deviation.
+    /// Standard deviation of the finite uncertainties.
     pub std: f32,
-    /// The smallest.
+    /// Smallest finite uncertainty.
     pub min: f32,
-    /// The largest.
+    /// Largest finite uncertainty.
     pub max: f32,
+    /// Only for the tests of struct growth.
+    #[cfg(feature = "grown")]
+    pub grown: u64,
 }
 
-// SAFETY: repr(C), the size first, numbers only.
-unsafe impl Sized32 for MonitorStatistics {}
+// SAFETY: repr(C), the size first, numbers only, each at a multiple of its size.
+unsafe impl Sized32 for MonitorStatistics {
+    const LAYOUTS: &'static [usize] = if cfg!(feature = "grown") { &[72, 80] } else { &[72] };
+}
+
+const _: () = assert!(ptr::layouts_grow::<MonitorConfig>() && ptr::layouts_grow::<MonitorStatistics>());
 
 type Stored = Tagged<monitor::Monitor>;
 
@@ -96,20 +108,27 @@ const fn number(state: State) -> i32 {
     }
 }
 
-/// Starts a monitor. It has seen nothing and trusts nothing: it is DAB_STALE, and DAB_FALLBACK from the first input
-/// until enough of them were familiar.
-/// Returns DAB_OK, or DAB_ERR_CONFIG for a value out of its range. *monitor is written only on DAB_OK.
+/// Starts a monitor. It has seen nothing and trusts nothing: it is DAB_STALE, then DAB_FALLBACK from the first input
+/// until enough inputs were familiar.
+/// Returns DAB_OK, or DAB_ERR_CONFIG if a value is out of its range.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_monitor_init(monitor: *mut Monitor, config: *const MonitorConfig) -> Status {
-    // SAFETY: the caller's promises (dab.h, "Memory") are handed on.
+    // SAFETY: `init` checks both pointers; the caller promises a writable monitor that is this call's alone, and a
+    // configuration of the size that it says.
     status::of(unsafe { init(monitor, config) })
 }
 
+/// # Safety
+/// As [`dab_monitor_init`].
 unsafe fn init(monitor: *mut Monitor, config: *const MonitorConfig) -> Result<()> {
     let place = span(monitor, 1)?;
-    // SAFETY: handed on.
-    let found = unsafe { ptr::config(config)? };
-    ptr::disjoint(&[place], &[span(config, 1)?])?;
+    // SAFETY: the caller promises that `config`, if not NULL, has as many readable bytes as its `size` says.
+    let (found, given) = unsafe { ptr::config(config)? };
+    ptr::disjoint(&[place], &[given])?;
+    #[cfg(feature = "grown")]
+    if found.grown != 0 {
+        return Err(DAB_ERR_CONFIG);
+    }
     let small = |x: u32| u8::try_from(x).map_err(|_| DAB_ERR_CONFIG);
     let config = monitor::Config {
         enter: found.enter,
@@ -121,20 +140,22 @@ unsafe fn init(monitor: *mut Monitor, config: *const MonitorConfig) -> Result<()
         timeout: found.timeout,
     };
     let started = monitor::Monitor::new(config).ok_or(DAB_ERR_CONFIG)?;
-    // SAFETY: `monitor` was checked, and `Stored` fits into it; the caller promises that it is writable.
+    // SAFETY: `span` checked that `monitor` is not NULL and aligned, and `Stored` fits into it (asserted above); the
+    // caller promises that it is writable.
     unsafe { ptr::put(monitor.cast::<Stored>(), Tagged::new(TAG, started)) };
     Ok(())
 }
 
 /// Takes in an uncertainty (dab_assessment.uncertainty) that was measured at tick `now`, and says who may drive.
-/// now: any counter that goes up and wraps around at 2^32; its unit is the configuration's. A step back is
-/// DAB_STALE. An uncertainty that is not finite is a vote for the alarm.
-/// Threads: one at a time per monitor. The cost is constant.
-/// Returns DAB_NOMINAL, DAB_FALLBACK, DAB_STALE or a negative DAB_ERR_ number: "if not DAB_NOMINAL, use the
-/// fallback" is right for all of them.
+/// now: any counter that goes up and wraps around at 2^32; `min_dwell` and `timeout` have its unit. A step back is
+/// DAB_STALE. An uncertainty that is not finite votes for the alarm. Every call takes the same time.
+/// Threads: one at a time for each monitor.
+/// Returns DAB_NOMINAL, DAB_FALLBACK, DAB_STALE or a negative DAB_ERR_ number. Use the fallback unless it is
+/// DAB_NOMINAL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_monitor_observe(monitor: *mut Monitor, now: u32, uncertainty: f32) -> i32 {
-    // SAFETY: the caller's promises (dab.h, "Memory") are handed on.
+    // SAFETY: `object_mut` checks pointer and tag; the caller promises that whatever has the tag is a whole monitor, and
+    // that it has no other user during the call (dab.h, "THREADS").
     match unsafe { ptr::object_mut(monitor.cast::<Stored>(), TAG) } {
         Ok(monitor) => number(monitor.observe(now, uncertainty)),
         Err(status) => status,
@@ -145,29 +166,34 @@ pub unsafe extern "C" fn dab_monitor_observe(monitor: *mut Monitor, now: u32, un
 /// Returns as dab_monitor_observe.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_monitor_poll(monitor: *mut Monitor, now: u32) -> i32 {
-    // SAFETY: the caller's promises (dab.h, "Memory") are handed on.
+    // SAFETY: `object_mut` checks pointer and tag; the caller promises that whatever has the tag is a whole monitor, and
+    // that it has no other user during the call (dab.h, "THREADS").
     match unsafe { ptr::object_mut(monitor.cast::<Stored>(), TAG) } {
         Ok(monitor) => number(monitor.poll(now)),
         Err(status) => status,
     }
 }
 
-/// What the monitor saw so far. *out is written only on DAB_OK.
+/// What the monitor saw so far.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_monitor_stats(monitor: *const Monitor, out: *mut MonitorStatistics) -> Status {
-    // SAFETY: the caller's promises (dab.h, "Memory") are handed on.
+    // SAFETY: `stats` checks both pointers; the caller promises a monitor that nobody writes to, and a writable `out` of
+    // the size that it says.
     status::of(unsafe { stats(monitor, out) })
 }
 
+/// # Safety
+/// As [`dab_monitor_stats`].
 unsafe fn stats(monitor: *const Monitor, out: *mut MonitorStatistics) -> Result<()> {
-    // SAFETY: handed on.
+    // SAFETY: `object` checks pointer and tag; the caller promises that whatever has the tag is a whole monitor that
+    // nobody writes to.
     let found = unsafe { ptr::object(monitor.cast::<Stored>(), TAG)? };
-    // SAFETY: handed on.
-    let size = unsafe { ptr::declared_size(out)? };
-    ptr::disjoint(&[span(out.cast::<u8>(), size)?], &[span(monitor, 1)?])?;
+    // SAFETY: the caller promises that `out`, if not NULL, has as many writable bytes as its `size` says.
+    let mut out = unsafe { Results::at(out, 1)? };
+    ptr::disjoint(&[out.span()], &[span(monitor, 1)?])?;
     let s = found.statistics();
     let found = MonitorStatistics {
-        size: size as u32,
+        size: out.size(),
         state: number(found.state()),
         inputs: s.inputs,
         votes: s.votes,
@@ -179,8 +205,10 @@ unsafe fn stats(monitor: *const Monitor, out: *mut MonitorStatistics) -> Result<
         std: s.uncertainty.std(),
         min: s.uncertainty.min(),
         max: s.uncertainty.max(),
+        #[cfg(feature = "grown")]
+        grown: ptr::GROWN.into(),
     };
-    // SAFETY: `out` was checked; the caller promises that it is writable.
-    unsafe { ptr::put(out, found) };
+    // SAFETY: there is one row, and `disjoint` found it apart from the monitor.
+    unsafe { out.put(&found) };
     Ok(())
 }

@@ -4,7 +4,7 @@ use core::ffi::{CStr, c_char};
 
 use dab_core::{ArtifactError, InputError, SelfTestError};
 
-/// Result of a call: DAB_OK, or one of the negative numbers above.
+/// Result of a call: DAB_OK or a negative number.
 pub type Status = i32;
 
 /// What a refused call gives inside this crate.
@@ -22,27 +22,33 @@ pub const DAB_ERR_OVERLAP: i32 = -3;
 pub const DAB_ERR_TOO_SMALL: i32 = -4;
 /// A size is larger than the address space.
 pub const DAB_ERR_TOO_LARGE: i32 = -5;
-/// This is not a model, monitor or exploration, or was not initialized.
+/// Not a model, monitor or exploration, or not initialized.
 pub const DAB_ERR_NOT_INITIALIZED: i32 = -6;
 /// The size member of a struct is not set, or not a size of it.
 pub const DAB_ERR_STRUCT_SIZE: i32 = -7;
 /// A configuration value is out of its range.
 pub const DAB_ERR_CONFIG: i32 = -8;
-/// The model has no calibration table, or one of too few held-out inputs for the rate.
+/// No calibration table, or too few held-out inputs for the rate.
 pub const DAB_ERR_NOT_CALIBRATED: i32 = -9;
-/// The input has not as many values as the model takes.
+/// The input does not have as many values as the model takes.
 pub const DAB_ERR_LENGTH: i32 = -10;
 /// A value is NaN or infinite.
 pub const DAB_ERR_NON_FINITE: i32 = -11;
 /// Scratch is smaller than dab_scratch_bytes() says.
 pub const DAB_ERR_SCRATCH: i32 = -12;
-/// Memory for results has not as many values as the model gives.
+/// Memory for results does not have the length of the model's.
 pub const DAB_ERR_OUTPUT_LENGTH: i32 = -13;
 /// The bytes are not a saved state, or are damaged.
 pub const DAB_ERR_SAVED_STATE: i32 = -14;
+/// A configuration sets a member that the library does not know.
+pub const DAB_ERR_UNKNOWN_MEMBER: i32 = -15;
+/// A false-alarm rate is not 0 < unfamiliar <= doubtful < 1.
+pub const DAB_ERR_RATES: i32 = -16;
+/// The artifact does not start at a multiple of 4 bytes.
+pub const DAB_ERR_ARTIFACT_MISALIGNED: i32 = -17;
 /// A known answer came out differently: do not use the model here.
 pub const DAB_ERR_SELF_TEST: i32 = -20;
-/// Known answers agree, the bits of their distances or outputs do not.
+/// Known answers agree, but not all bits behind them.
 pub const DAB_ERR_SELF_TEST_DIGEST: i32 = -21;
 /// The file cannot be read.
 pub const DAB_ERR_FILE: i32 = -30;
@@ -56,7 +62,7 @@ pub const DAB_ERR_TRAILING_BYTES: i32 = -102;
 pub const DAB_ERR_HEADER_CHECKSUM: i32 = -103;
 /// A format version that this library does not know.
 pub const DAB_ERR_VERSION: i32 = -104;
-/// The artifact needs features that this library lacks.
+/// The artifact needs features that this library does not have.
 pub const DAB_ERR_FEATURES: i32 = -105;
 /// The artifact follows another schema.
 pub const DAB_ERR_SCHEMA: i32 = -106;
@@ -74,12 +80,10 @@ pub const DAB_ERR_META_NOT_CANONICAL: i32 = -111;
 pub const DAB_ERR_LIMIT: i32 = -112;
 /// A residual connection does not fit.
 pub const DAB_ERR_RESIDUAL: i32 = -113;
-/// The artifact has not as many parameters as it says.
+/// The artifact does not have as many parameters as it says.
 pub const DAB_ERR_PARAM_COUNT: i32 = -114;
 /// A padding byte of the artifact is not zero.
 pub const DAB_ERR_PADDING: i32 = -115;
-/// The artifact does not start at a multiple of 4 bytes.
-pub const DAB_ERR_ARTIFACT_MISALIGNED: i32 = -116;
 /// A parameter of the artifact is NaN or infinite.
 pub const DAB_ERR_PARAM_NON_FINITE: i32 = -117;
 /// A parameter of the artifact is out of range.
@@ -92,9 +96,9 @@ pub const DAB_ERR_PRIOR_SUM: i32 = -120;
 pub const DAB_ERR_ALPHA: i32 = -121;
 /// The calibration table of the artifact is wrong.
 pub const DAB_ERR_CALIBRATION: i32 = -122;
-/// The false-alarm rates are not 0 < unfamiliar <= doubtful < 1.
-pub const DAB_ERR_RATES: i32 = -123;
-/// The info section of the file cannot be decoded (only dab_model_open reads it).
+/// The false-alarm rates of the artifact are wrong.
+pub const DAB_ERR_ARTIFACT_RATES: i32 = -123;
+/// The info section cannot be decoded (dab_model_open only).
 pub const DAB_ERR_INFO: i32 = -124;
 
 /// Every status with its words.
@@ -114,6 +118,9 @@ pub const ALL: &[(Status, &CStr)] = &[
     (DAB_ERR_SCRATCH, c"scratch memory is too small"),
     (DAB_ERR_OUTPUT_LENGTH, c"memory for results has the wrong number of values"),
     (DAB_ERR_SAVED_STATE, c"the saved state is damaged"),
+    (DAB_ERR_UNKNOWN_MEMBER, c"a configuration sets a member that this library does not know"),
+    (DAB_ERR_RATES, c"a false-alarm rate is not 0 < unfamiliar <= doubtful < 1"),
+    (DAB_ERR_ARTIFACT_MISALIGNED, c"the artifact does not start at a multiple of 4 bytes"),
     (DAB_ERR_SELF_TEST, c"self-test failed: a known answer differs"),
     (DAB_ERR_SELF_TEST_DIGEST, c"self-test failed: bits of distances or outputs differ"),
     (DAB_ERR_FILE, c"the file cannot be read"),
@@ -133,19 +140,17 @@ pub const ALL: &[(Status, &CStr)] = &[
     (DAB_ERR_RESIDUAL, c"a residual connection does not fit"),
     (DAB_ERR_PARAM_COUNT, c"the artifact has the wrong number of parameters"),
     (DAB_ERR_PADDING, c"a padding byte is not zero"),
-    (DAB_ERR_ARTIFACT_MISALIGNED, c"the artifact does not start at a multiple of 4 bytes"),
     (DAB_ERR_PARAM_NON_FINITE, c"a parameter is not a finite number"),
     (DAB_ERR_PARAM_RANGE, c"a parameter is out of range"),
     (DAB_ERR_NOT_POSITIVE_DEFINITE, c"a covariance is not positive definite"),
     (DAB_ERR_PRIOR_SUM, c"the priors do not sum to 1"),
     (DAB_ERR_ALPHA, c"alpha is negative or out of range"),
     (DAB_ERR_CALIBRATION, c"the calibration table is wrong"),
-    (DAB_ERR_RATES, c"the false-alarm rates are not 0 < unfamiliar <= doubtful < 1"),
+    (DAB_ERR_ARTIFACT_RATES, c"the artifact's false-alarm rates are not 0 < unfamiliar <= doubtful < 1"),
     (DAB_ERR_INFO, c"the info section cannot be decoded"),
 ];
 
-/// The words of a status, in English, without a full stop. For a number that is none: "unknown status".
-/// The text is static: never free it.
+/// The words of a status, in English; "unknown status" for any other number. The text is static: never free it.
 #[unsafe(no_mangle)]
 pub extern "C" fn dab_status_string(status: Status) -> *const c_char {
     let found = ALL.iter().find(|(number, _)| *number == status);
@@ -187,7 +192,7 @@ pub const fn of_artifact(error: &ArtifactError) -> Status {
         ArtifactError::PriorSum => DAB_ERR_PRIOR_SUM,
         ArtifactError::Alpha => DAB_ERR_ALPHA,
         ArtifactError::CalibrationOrder { .. } => DAB_ERR_CALIBRATION,
-        ArtifactError::Rates => DAB_ERR_RATES,
+        ArtifactError::Rates => DAB_ERR_ARTIFACT_RATES,
         ArtifactError::Info => DAB_ERR_INFO,
     }
 }

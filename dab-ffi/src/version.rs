@@ -4,15 +4,14 @@ use core::ffi::{CStr, c_char};
 
 use dab_core::artifact::schema;
 
-/// Version of this header, major part.
+/// Version of this header.
 pub const DAB_VERSION_MAJOR: u32 = 0;
-/// Version of this header, minor part.
+/// Minor part of it.
 pub const DAB_VERSION_MINOR: u32 = 1;
-/// Version of this header, patch part.
+/// Patch part of it.
 pub const DAB_VERSION_PATCH: u32 = 0;
-/// Binary interface of this header. Functions and struct members may be added to it; a change that could break
-/// a compiled program gets a new number.
-pub const DAB_ABI_VERSION: u32 = 1;
+/// Binary interface; rises when a compiled program could break.
+pub const DAB_ABI_VERSION: u32 = 2;
 
 /// The library's version as text.
 const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
@@ -20,13 +19,13 @@ const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_V
     Err(_) => c"",
 };
 
-/// Version of the linked library, such as "0.1.0". The text is static.
+/// Version of the linked library, such as "0.1.0". The text is static: never free it.
 #[unsafe(no_mangle)]
 pub extern "C" fn dab_version() -> *const c_char {
     VERSION.as_ptr()
 }
 
-/// Binary interface of the linked library. Use it only if it equals DAB_ABI_VERSION.
+/// Binary interface of the linked library. Use the library only if this is DAB_ABI_VERSION.
 #[unsafe(no_mangle)]
 pub extern "C" fn dab_abi_version() -> u32 {
     DAB_ABI_VERSION
@@ -38,8 +37,8 @@ pub extern "C" fn dab_format_oldest() -> u32 {
     u32::from(schema::MAJOR) << 16
 }
 
-/// Newest artifact format that the linked library knows in full. It also reads later minor versions, unless
-/// they need features that it lacks (DAB_ERR_FEATURES).
+/// Newest artifact format that the linked library knows in full. It also reads later minor versions, unless they need
+/// features that it does not have (DAB_ERR_FEATURES).
 #[unsafe(no_mangle)]
 pub extern "C" fn dab_format_newest() -> u32 {
     u32::from(schema::MAJOR) << 16 | u32::from(schema::MINOR)

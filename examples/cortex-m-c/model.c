@@ -2,8 +2,9 @@
  *
  *     static uint64_t storage[DAB_MODEL_BYTES / 8];
  *     static float scratch[DAB_ARTIFACT_SCRATCH_FLOATS];
- *     dab_model_init(storage, sizeof storage, dab_artifact, DAB_ARTIFACT_BYTES, &model);
- *     dab_self_test(model, scratch, sizeof scratch);   must give DAB_OK
+ *     dab_model *model;
+ *     if (dab_model_init(storage, sizeof storage, dab_artifact, DAB_ARTIFACT_BYTES, &model) != DAB_OK) stop();
+ *     if (dab_self_test(model, scratch, sizeof scratch) != DAB_OK) stop();
  *
  * Other files see it by: extern const uint32_t dab_artifact[DAB_ARTIFACT_BYTES / 4 + 1]; */
 #include <stdint.h>

@@ -70,9 +70,10 @@ def _load():
         ("dab_status_string", c.c_char_p, [c.c_int32]),
         ("dab_abi_version", c.c_uint32, []),
         ("dab_model_open", c.c_int32, [c.c_char_p, c.POINTER(p)]),
-        ("dab_model_close", c.c_int32, [p]),
+        ("dab_model_close", None, [p]),
         ("dab_model_shape", c.c_int32, [p, c.POINTER(_Shape)]),
         ("dab_scratch_bytes", n, [p]),
+        ("dab_set_rates", c.c_int32, [p, c.c_float, c.c_float]),
         ("dab_self_test", c.c_int32, [p, p, n]),
         ("dab_assess_batch", c.c_int32, [p, p, n, n, p, n, p]),
         ("dab_predict", c.c_int32, [p, p, n, p, n, p, n, p]),
@@ -84,7 +85,7 @@ def _load():
     ]:
         function = getattr(lib, name)
         function.restype, function.argtypes = result, arguments
-    if lib.dab_abi_version() != 1:
+    if lib.dab_abi_version() != 2:
         raise ImportError("libdab.so has another binary interface than this file")
     return lib
 
@@ -107,6 +108,10 @@ class Model:
         _check(_lib.dab_model_shape(handle, c.byref(self.shape)))
         self._scratch = np.empty(_lib.dab_scratch_bytes(handle) // 4, np.float32)
         _check(_lib.dab_self_test(handle, self._scratch.ctypes.data, self._scratch.nbytes))
+
+    def set_rates(self, doubtful, unfamiliar):
+        """Other false-alarm rates than the model's own, 0 < unfamiliar <= doubtful < 1."""
+        _check(_lib.dab_set_rates(self._handle, doubtful, unfamiliar))
 
     def _rows(self, inputs):
         inputs = np.atleast_2d(_floats(inputs))

@@ -168,7 +168,7 @@ static void refusals(const model_case *m) {
     memset(grown, 0x33, sizeof grown);
     grown[0].now.size = (uint32_t)sizeof grown[0];
     GIVES(dab_assess_batch(model, m->input, 2, m->inputs, scratch, bytes, &grown[0].now), DAB_OK);
-    CHECK(bits(grown[1].now.uncertainty) == m->assessment[5] && grown[1].then == 0x33333333);
+    CHECK(bits(grown[1].now.uncertainty) == m->assessment[5] && grown[1].then != 0x33333333);
 
     a = sized();
     GIVES(dab_assess_batch(model, nan, 1, m->inputs, scratch, bytes, &a), DAB_ERR_NON_FINITE);
@@ -187,9 +187,9 @@ static void refusals(const model_case *m) {
     shape.size = 0;
     GIVES(dab_model_shape(model, &shape), DAB_ERR_STRUCT_SIZE);
 
-    GIVES(dab_set_thresholds(model, 0.1f, 0.2f), DAB_ERR_RATES);
-    GIVES(dab_set_thresholds(NULL, 0.2f, 0.1f), DAB_ERR_NULL);
-    GIVES(dab_set_thresholds(model, 0.9f, 0.9f), DAB_OK);
+    GIVES(dab_set_rates(model, 0.1f, 0.2f), DAB_ERR_RATES);
+    GIVES(dab_set_rates(NULL, 0.2f, 0.1f), DAB_ERR_NULL);
+    GIVES(dab_set_rates(model, 0.9f, 0.9f), DAB_OK);
     GIVES(dab_threshold(model, 2.0f, &nats), DAB_ERR_RATES);
     GIVES(dab_threshold(model, 1e-6f, &nats), DAB_ERR_NOT_CALIBRATED);
     CHECK(bits(nats) == bits(-7));
@@ -215,6 +215,10 @@ static void refusals(const model_case *m) {
 
 static void monitors(void) {
     dab_monitor_config c = {0, 2, 1, 5, 3, 4, 10, 20};
+    struct {
+        dab_monitor_config now;
+        uint32_t then[3];
+    } later_config;
     dab_monitor monitor;
     dab_monitor_statistics s;
     uint32_t now;
@@ -228,6 +232,12 @@ static void monitors(void) {
     c.size = 3;
     GIVES(dab_monitor_init(&monitor, &c), DAB_ERR_STRUCT_SIZE);
     c.size = (uint32_t)sizeof c;
+    memset(&later_config, 0, sizeof later_config);
+    later_config.now = c;
+    later_config.now.size = (uint32_t)sizeof later_config;
+    GIVES(dab_monitor_init(&monitor, &later_config.now), DAB_OK);
+    later_config.then[2] = 1;
+    GIVES(dab_monitor_init(&monitor, &later_config.now), DAB_ERR_UNKNOWN_MEMBER);
     GIVES(dab_monitor_init(&monitor, &c), DAB_OK);
     CHECK(dab_monitor_poll(&monitor, UINT32_MAX - 50) == DAB_STALE);
     for (now = UINT32_MAX - 50; now != 50; now++) (void)dab_monitor_observe(&monitor, now, 0.5f);

@@ -19,6 +19,14 @@ for bad in [rows[:, :-1], rows.reshape(2, 32, -1)]:
         raise AssertionError("a wrong shape was taken")
     except ValueError:
         pass
+model.set_rates(0.5, 0.25)
+strict = model.assess(rows)
+assert (strict["verdict"] == np.where(a["p_value"] <= 0.25, 2, np.where(a["p_value"] <= 0.5, 1, 0))).all()
+try:
+    model.set_rates(0.1, 0.2)
+    raise AssertionError("rates in the wrong order were taken")
+except dab.Error as error:
+    assert error.status == -16, error
 rows[3, 1] = math.nan
 try:
     model.assess(rows)

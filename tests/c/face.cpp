@@ -28,27 +28,34 @@ std::uint32_t bits(float x) {
 
 void answers(const model_case &m) {
   dab::model<> model;
-  check(model.init(m.artifact, m.bytes - 1).status() == DAB_ERR_TRUNCATED, "a cut artifact");
-  check(!model.init(m.artifact, m.bytes), "init");
+  check(model.init(m.artifact, m.bytes - 1).number() == DAB_ERR_TRUNCATED, "a cut artifact");
+  check(model.init(m.artifact, m.bytes).ok(), "init");
   std::vector<float> scratch(model.scratch_floats()), outputs(m.outputs), distances(m.codes), weights(m.codes);
   std::vector<float> dimensions(m.dim);
-  std::vector<dab_assessment> batch(m.rows);
-  check(!model.self_test(scratch), "self-test");
+  std::vector<dab::assessment> batch(m.rows);
+  check(batch[0].verdict() == dab::verdict::none, "no verdict before a call");
+  check(model.self_test(scratch).ok(), "self-test");
   const auto shape = model.shape();
-  check(shape && shape->inputs == m.inputs, "shape");
+  check(shape.ok() && shape->inputs == m.inputs, "shape");
   for (std::uint32_t row = 0; row < m.rows; ++row) {
     const dab::span<const float> input(m.input + row * m.inputs, m.inputs);
     const auto a = model.assess(input, scratch);
-    check(a && bits(a->uncertainty) == m.assessment[5 * row], "assess");
+    check(a.ok() && a->verdict() == static_cast<dab::verdict>(m.assessment[5 * row + 2]), "verdict");
+    check(a.ok() && bits(a->uncertainty) == m.assessment[5 * row], "assess");
     const auto p = model.predict(input, outputs, scratch);
-    check(p && bits(p->uncertainty) == m.assessment[5 * row], "predict");
+    check(p.ok() && bits(p->uncertainty) == m.assessment[5 * row], "predict");
     const auto e = model.explain(input, distances, weights, dimensions, scratch);
-    check(e && bits(e->uncertainty) == m.assessment[5 * row], "explain");
+    check(e.ok() && bits(e->uncertainty) == m.assessment[5 * row], "explain");
   }
-  check(!model.assess_batch({m.input, m.rows * m.inputs}, scratch, batch), "batch");
+  check(model.assess_batch({m.input, m.rows * m.inputs}, scratch, batch).ok(), "batch");
   check(bits(batch.back().uncertainty) == m.assessment[5 * (m.rows - 1)], "the last of the batch");
   const auto refused = model.assess({m.input, m.inputs + 1}, scratch);
-  check(!refused && refused.error().status() == DAB_ERR_LENGTH && refused.error().what()[0] != 0, "a refusal");
+  check(!refused.ok() && refused.status().number() == DAB_ERR_LENGTH && refused.what()[0] != 0, "a refusal");
+  check(refused->verdict() == dab::verdict::none, "a refusal has no verdict");
+#if defined(__cpp_lib_span)
+  const std::span<const float> view(m.input, m.inputs);
+  check(model.assess(view, std::span<float>(scratch)).ok(), "std::span");
+#endif
 }
 }  // namespace
 
@@ -59,10 +66,12 @@ int main() {
   config.exit = 1;
   config.window = config.enter_votes = config.exit_votes = 1;
   dab::monitor monitor;
-  check(monitor.observe(0, 0) == DAB_ERR_NOT_INITIALIZED, "a monitor before its start");
-  check(!monitor.init(config), "a monitor");
-  check(monitor.observe(1, 0.5f) == DAB_NOMINAL && monitor.observe(2, NAN) == DAB_FALLBACK, "who drives");
-  check(monitor.statistics()->inputs == 2, "statistics");
+  check(monitor.observe(0, 0) == dab::state::not_initialized, "a monitor before its start");
+  check(!monitor.statistics().ok() && monitor.statistics()->state() == dab::state::stale, "no statistics, no trust");
+  check(monitor.init(config).ok(), "a monitor");
+  check(monitor.observe(1, 0.5f) == dab::state::nominal && monitor.observe(2, NAN) == dab::state::fallback, "who drives");
+  check(monitor.poll(3) == dab::state::fallback, "who drives without an input");
+  check(monitor.statistics()->inputs == 2 && monitor.statistics()->state() == dab::state::fallback, "statistics");
   dab_exploration_config bonus{};
   bonus.start = 1;
   bonus.clip = 5;
@@ -71,8 +80,8 @@ int main() {
   const std::array<float, 3> seen{1, 2, 3};
   std::array<float, 3> out{};
   std::array<unsigned char, DAB_EXPLORATION_SAVED_BYTES> saved{};
-  check(!exploration.init(bonus) && !exploration.update(seen) && !exploration.compute(seen, 0, out), "a bonus");
-  check(out[2] > out[0] && !exploration.save(saved) && !exploration.restore(saved), "save and restore");
+  check(exploration.init(bonus).ok() && exploration.update(seen).ok() && exploration.compute(seen, 0, out).ok(), "a bonus");
+  check(out[2] > out[0] && exploration.save(saved).ok() && exploration.restore(saved).ok(), "save and restore");
   std::printf(failures ? "%d failures\n" : "all checks hold\n", failures);
   return failures != 0;
 }

@@ -10,12 +10,14 @@ int main(void) {
     dab_status status;
     if (dab_model_open("no such file", &model) != DAB_ERR_FILE || model != NULL) return 1;
     if (dab_model_open("host.c", &model) != DAB_ERR_NOT_AN_ARTIFACT || model != NULL) return 2;
-    if (dab_model_open(NULL, &model) != DAB_ERR_NULL || dab_model_close(NULL) != DAB_OK) return 3;
+    if (dab_model_open(NULL, &model) != DAB_ERR_NULL) return 3;
+    dab_model_close(NULL);
     if (dab_model_open("info.dab", &model) != DAB_ERR_INFO || model != NULL) return 5;
     if (dab_model_open("model.dab", &model) != DAB_OK) return 4;
     scratch = malloc(dab_scratch_bytes(model));
     status = scratch ? dab_self_test(model, scratch, dab_scratch_bytes(model)) : DAB_ERR_NULL;
     printf("dab %s: %s\n", dab_version(), dab_status_string(status));
     free(scratch);
-    return dab_model_close(model) != DAB_OK || status != DAB_OK;
+    dab_model_close(model);
+    return status != DAB_OK;
 }

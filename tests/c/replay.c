@@ -131,7 +131,7 @@ static void replay(size_t bytes) {
         put(dimensions, shape->dim * sizeof *dimensions);
         free(x);
     }
-    put_status(dab_set_thresholds(model, 0.75f, 0.5f));
+    put_status(dab_set_rates(model, 0.75f, 0.5f));
     put_status(dab_assess_batch(model, input, rows, shape->inputs, scratch, scratch_bytes, all));
     put(all, rows * sizeof *all);
     monitor(u, rows, *enter, *exit_);

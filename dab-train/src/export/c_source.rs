@@ -35,8 +35,12 @@ pub fn c_source(name: &str, artifact: &ModelFile, model: &Model<'_>) -> Result<S
     writeln!(t, " *")?;
     writeln!(t, " *     static uint64_t storage[DAB_MODEL_BYTES / 8];")?;
     writeln!(t, " *     static float scratch[{upper}_SCRATCH_FLOATS];")?;
-    writeln!(t, " *     dab_model_init(storage, sizeof storage, {name}, {upper}_BYTES, &model);")?;
-    writeln!(t, " *     dab_self_test(model, scratch, sizeof scratch);   must give DAB_OK")?;
+    writeln!(t, " *     dab_model *model;")?;
+    writeln!(
+        t,
+        " *     if (dab_model_init(storage, sizeof storage, {name}, {upper}_BYTES, &model) != DAB_OK) stop();"
+    )?;
+    writeln!(t, " *     if (dab_self_test(model, scratch, sizeof scratch) != DAB_OK) stop();")?;
     writeln!(t, " *")?;
     writeln!(t, " * Other files see it by: extern const uint32_t {name}[{upper}_BYTES / 4 + 1]; */")?;
     writeln!(t, "#include <stdint.h>\n\n#ifndef {upper}_BYTES")?;
