@@ -14,6 +14,8 @@
 pub mod cli;
 pub mod config;
 pub mod data;
+mod error;
+pub mod experiment;
 pub mod export;
 pub mod learn;
 pub mod measure;
@@ -23,3 +25,7 @@ pub mod report;
 #[path = "../tests/stored/mod.rs"]
 mod stored;
 pub mod support;
+
+pub use config::Experiment;
+pub use error::Error;
+pub use experiment::Run;

@@ -9,7 +9,7 @@ use dab_train::{
     data::{self, Split, Table, Targets},
     learn::{
         epoch::Epoch,
-        run::{self, Observer, Run, Setting},
+        run::{self, Learnt, Observer, Setting},
     },
     support::random::Random,
 };
@@ -52,11 +52,11 @@ fn setting(checkpoint: Option<PathBuf>, resume: bool) -> Setting {
     Setting { seed: 4, device: Device::flex(), checkpoint, resume, machines: None }
 }
 
-fn train(experiment: &Experiment, split: &Split) -> Run {
+fn train(experiment: &Experiment, split: &Split) -> Learnt {
     run::train(experiment, split, &setting(None, false), &mut ()).unwrap()
 }
 
-fn accuracy(run: &Run, split: &Split) -> f64 {
+fn accuracy(run: &Learnt, split: &Split) -> f64 {
     let Targets::Classes { labels, .. } = &split.targets else { panic!("classes") };
     let scores = run.trained.score(&split.inputs, &Device::flex()).unwrap();
     let right = labels.iter().enumerate().filter(|&(row, &label)| {
@@ -295,7 +295,7 @@ fn parts_and_replicas_change_nothing_but_rounding() {
             train(&experiment(covariance, &extra), &split)
         };
         let whole = run("");
-        let scores = |run: &Run| run.trained.score(&split.inputs, &Device::flex()).unwrap().uncertainty;
+        let scores = |run: &Learnt| run.trained.score(&split.inputs, &Device::flex()).unwrap().uncertainty;
         for parts in [", accumulate = 4", ", replicas = 2", ", replicas = 4, accumulate = 2"] {
             let other = run(parts);
             for (a, b) in whole.history.iter().zip(&other.history) {

@@ -7,7 +7,7 @@ use burn::tensor::Device;
 
 use crate::{
     config::{Experiment, Rule},
-    data::{self, DataConfig, Targets, images, sets::Known},
+    data::{self, DataConfig, Loaded, Targets, images, sets::Known},
     learn::epoch::Rdfc,
     measure::cost::Cost,
     model::{network::Output, resnet::CHANNELS},
@@ -98,24 +98,24 @@ pub fn plan(experiment: &Experiment) -> Result<String> {
 }
 
 fn size(experiment: &Experiment) -> Result<Size> {
-    let root = data::data_root();
-    if let DataConfig::Images(config) = &experiment.data {
-        return match config.load(experiment.seed, &root) {
-            Ok(task) => Ok(Size {
-                examples: task.train.set.len(),
-                inputs: task.train.set.cols(),
-                output: Output::Classes(task.classes),
-                published: false,
-            }),
-            Err(error) => published(config).with_context(|| format!("{error:#}")),
-        };
+    match (experiment.data.load(experiment.seed, &data::data_root()), &experiment.data) {
+        (Ok(Loaded::Rows(task, _)), _) => {
+            let output = match &task.train.targets {
+                Targets::Regression(values) => Output::Regression(values.cols, experiment.objective.variance),
+                Targets::Classes { count, .. } => Output::Classes(*count),
+            };
+            let (examples, inputs) = (task.train.inputs.rows, task.train.inputs.cols);
+            Ok(Size { examples, inputs, output, published: false })
+        }
+        (Ok(Loaded::Images(task)), _) => Ok(Size {
+            examples: task.train.set.len(),
+            inputs: task.train.set.cols(),
+            output: Output::Classes(task.classes),
+            published: false,
+        }),
+        (Err(error), DataConfig::Images(config)) => published(config).with_context(|| format!("{error:#}")),
+        (Err(error), _) => Err(error),
     }
-    let task = data::load(&experiment.data, experiment.seed, &root)?;
-    let output = match &task.train.targets {
-        Targets::Regression(values) => Output::Regression(values.cols, experiment.objective.variance),
-        Targets::Classes { count, .. } => Output::Classes(*count),
-    };
-    Ok(Size { examples: task.train.inputs.rows, inputs: task.train.inputs.cols, output, published: false })
 }
 
 /// The published size of the set that an experiment learns from.

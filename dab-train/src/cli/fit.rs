@@ -8,7 +8,7 @@ use super::train::Options;
 use crate::{
     config::defaults,
     data::{
-        self, DataConfig,
+        self, DataConfig, Loaded,
         sources::features::{self, Ood},
     },
 };
@@ -90,7 +90,7 @@ impl Args {
         let table = toml::Table::try_from(&experiment).context("the experiment does not fit TOML")?;
         let changed = self.options.changed(table)?;
         let same = (&changed.data, changed.seed) == (&experiment.data, seed);
-        self.options.run(&changed, same.then_some((task, description)))
+        self.options.run(&changed, same.then_some(Loaded::Rows(Box::new(task), description)))
     }
 
     fn data(&self) -> Result<features::FeaturesConfig> {

@@ -10,7 +10,6 @@ mod dry;
 mod explain;
 mod export;
 mod fit;
-mod images;
 mod input;
 mod inspect;
 mod pack;
@@ -18,7 +17,7 @@ mod progress;
 mod score;
 mod self_test;
 mod text;
-pub(crate) mod train;
+mod train;
 mod verify;
 
 use std::ffi::OsString;

@@ -8,32 +8,19 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use serde_json::json;
 
-use super::{dry, images, progress::TrainingProgress};
+use super::{dry, progress::TrainingProgress};
 use crate::{
     config::Experiment,
-    data::{self, Description, Table, Targets, Task},
-    export::{artifact, names},
+    data::Loaded,
+    experiment::{self, Listener, Run},
     learn::{
         machines::{Machines, Place},
-        run::{self, Run, Setting},
+        run::Observer,
     },
-    measure::{
-        comparison::{Comparison, compare},
-        evaluate::{Evaluation, TaskScores, evaluate, score_task, truth_coverage},
-        metrics::{Summary, classification},
-        parity::{Parity, Twice},
-    },
-    model::{snapshot::Scores, weights},
-    report::{figures::figures, training::training_report},
-    support::{device::DeviceChoice, files::AtomicFile},
+    report::numbers::{headline, summarise},
+    support::{device::DeviceChoice, files::check_writable},
 };
-
-/// The experiment in a run's folder, every default spelt out.
-pub const EXPERIMENT: &str = "experiment.toml";
-/// The trained network in a run's folder.
-pub const CHECKPOINT: &str = "checkpoint.safetensors";
 
 /// Train a model as an experiment file says
 ///
@@ -114,26 +101,6 @@ pub struct Options {
     hub: Option<String>,
 }
 
-/// Everything one seed gave.
-pub struct Seeded {
-    /// The seed.
-    pub seed: u64,
-    /// Its data.
-    pub task: Task,
-    /// Its model and history.
-    pub run: Run,
-    /// Its scores.
-    pub scores: TaskScores,
-    /// Its measures.
-    pub evaluation: Evaluation,
-    /// The baselines' measures on the same data.
-    pub comparison: Comparison,
-    /// `model.dab`.
-    pub artifact: Vec<u8>,
-    /// How its scores agree with the trainer's, over held-out, test and OOD inputs.
-    pub parity: Parity,
-}
-
 impl Args {
     /// Trains, measures and writes.
     ///
@@ -160,7 +127,7 @@ impl Options {
     ///
     /// # Errors
     /// When the data, the device or the output folder is not usable.
-    pub fn run(&self, experiment: &Experiment, mut first: Option<(Task, Description)>) -> Result<()> {
+    pub fn run(&self, experiment: &Experiment, first: Option<Loaded>) -> Result<()> {
         ensure!(self.seeds > 0, "--seeds starts at 1");
         if self.dry_run {
             return super::print(&dry::plan(experiment)?);
@@ -175,48 +142,25 @@ impl Options {
         if writes {
             check_writable(&out)?;
         }
-        let first_seed = self.first_seed(experiment.seed);
-        let mut all = Vec::new();
-        for seed in first_seed..first_seed + self.seeds {
-            let folder = if self.seeds == 1 { out.clone() } else { out.join(format!("seed-{seed}")) };
-            let experiment = Experiment { seed, ..experiment.clone() };
-            let setting = Setting {
-                seed,
-                device: device.clone(),
-                checkpoint: writes.then(|| folder.join(CHECKPOINT)),
-                resume: self.resume,
-                machines: machines.clone(),
-            };
-            let learnt = self.learn(&experiment, first.take(), &out, &setting)?;
-            if !writes {
-                continue;
-            }
-            let seeded = self.measure(&experiment, learnt, &setting)?;
-            write(&experiment, &seeded, &folder)?;
-            self.say(&format!("seed {seed}: {}", headline(&seeded.evaluation)));
-            all.push(seeded);
-        }
-        if !writes {
-            return Ok(());
-        }
-        let summary = summarise(&all);
-        if all.len() > 1 {
-            for (name, summary) in &summary {
+        let seed = self.first_seed(experiment.seed);
+        let options = experiment::Options {
+            seeds: seed..seed + self.seeds,
+            device,
+            out: Some(out.clone()),
+            resume: self.resume,
+            baselines: !self.no_baselines,
+            machines,
+        };
+        let runs = experiment::run(experiment, first, &options, &mut Teller(self))?;
+        if runs.len() > 1 {
+            for (name, summary) in &summarise(&runs) {
                 let (shown, min, max) = (summary.show(4), summary.min, summary.max);
                 self.say(&format!("{name:32} {shown}  [{min:.4}, {max:.4}]"));
             }
-            let table: serde_json::Map<_, _> =
-                summary.iter().map(|(name, summary)| (name.clone(), json!(summary))).collect();
-            write_json(&out.join("metrics.json"), &json!(table))?;
         }
-        let drawn = figures(&experiment.data, &all[0])?;
-        for named in &drawn {
-            save(&out.join(named.file).with_extension("svg"), named.figure.svg.as_bytes())?;
+        if writes {
+            self.say(&format!("results in {}", out.display()));
         }
-        let baselines: Vec<_> = all.iter().map(|seeded| seeded.comparison.scores.clone()).collect();
-        let html = training_report(experiment, &all, &baselines, &summary, drawn)?;
-        save(&out.join("report.html"), html.as_bytes())?;
-        self.say(&format!("results in {}", out.display()));
         Ok(())
     }
 
@@ -256,202 +200,25 @@ impl Options {
             writeln!(std::io::stdout(), "{line}")
         };
     }
+}
 
-    /// Reads the data, unless somebody did, and learns.
-    fn learn(
-        &self,
-        experiment: &Experiment,
-        read: Option<(Task, Description)>,
-        out: &Path,
-        setting: &Setting,
-    ) -> Result<(Task, Description, Run)> {
-        let seed = setting.seed;
-        let mut progress = match (self.quiet, self.json_lines) {
+/// Tells the user how far the runs are.
+struct Teller<'a>(&'a Options);
+
+impl Listener for Teller<'_> {
+    fn warning(&mut self, text: &str) {
+        eprintln!("dab: {text}");
+    }
+
+    fn begin(&mut self, seed: u64) -> Box<dyn Observer> {
+        Box::new(match (self.0.quiet, self.0.json_lines) {
             (true, _) => TrainingProgress::quiet(),
             (_, true) => TrainingProgress::json_lines(seed),
             _ => TrainingProgress::bar(seed),
-        };
-        if let data::DataConfig::Images(config) = &experiment.data {
-            // Beside the results, so that all seeds and experiments share it.
-            let cache = out.parent().unwrap_or(out).join("features");
-            let (task, run) = images::train(experiment, config, setting, &cache, &mut progress)?;
-            return Ok((task, Description::default(), run));
-        }
-        let load = || data::load_described(&experiment.data, seed, &data::data_root());
-        let (task, description) = read.map_or_else(load, Ok)?;
-        for warning in description.warnings.iter().chain(&task.warnings()) {
-            eprintln!("dab: {warning}");
-        }
-        let run = run::train(experiment, &task.train, setting, &mut progress)?;
-        Ok((task, description, run))
-    }
-
-    fn measure(
-        &self,
-        experiment: &Experiment,
-        (task, description, run): (Task, Description, Run),
-        setting: &Setting,
-    ) -> Result<Seeded> {
-        let scores = score_task(&run.trained, &task, &setting.device)?;
-        let mut evaluation = evaluate(&run.trained, &task, &scores)?;
-        if let (data::DataConfig::RegressionClusters(_), Some(interval)) =
-            (&experiment.data, &mut evaluation.interval)
-        {
-            let truth = |x: &[f32]| data::sources::clusters::truth(x[0]);
-            interval.truth = Some(truth_coverage(&task, &scores, interval.scale, truth));
-        }
-        let comparison =
-            if self.no_baselines { Comparison::default() } else { compare(experiment, &task, setting)? };
-        let info = info(experiment, &description)?;
-        let artifact = artifact::artifact(&run.trained, &task.held_out.inputs, info)?;
-        let parity = Twice::new(&artifact, &task, &scores)?.parity()?;
-        parity.check()?;
-        Ok(Seeded { seed: setting.seed, task, run, scores, evaluation, comparison, artifact, parity })
-    }
-}
-
-/// What the artifact says about itself.
-fn info(experiment: &Experiment, data: &Description) -> Result<Vec<(String, String)>> {
-    let mut info = vec![
-        ("experiment".to_owned(), experiment.name.clone()),
-        ("seed".to_owned(), experiment.seed.to_string()),
-    ];
-    // Inputs that were scaled before the model saw them are no longer the named columns.
-    let inputs = if data.input_scale.is_none() { data.input_names.as_slice() } else { &[] };
-    for (key, list) in [(names::INPUTS, inputs), (names::OUTPUTS, &data.output_names)] {
-        if !list.is_empty() {
-            info.push((key.to_owned(), names::join(list)?));
-        }
-    }
-    Ok(info)
-}
-
-/// Refuses a folder that cannot be written into, without a trace: training may take long.
-fn check_writable(folder: &Path) -> Result<()> {
-    let here = Path::new(".");
-    let above = |path: &&Path| path.exists() || path.as_os_str().is_empty();
-    let existing = folder.ancestors().find(above).filter(|path| path.exists()).unwrap_or(here);
-    AtomicFile::create(&existing.join("model.dab"))
-        .map(drop)
-        .with_context(|| format!("cannot write into {}", folder.display()))
-}
-
-/// The most important numbers, on one line.
-fn headline(evaluation: &Evaluation) -> String {
-    named(evaluation)
-        .into_iter()
-        .map(|(name, value)| format!("{name} {value:.4}"))
-        .collect::<Vec<_>>()
-        .join("  ")
-}
-
-/// Numbers that are summarised over seeds, by name.
-fn named(evaluation: &Evaluation) -> Vec<(String, f64)> {
-    let mut list = Vec::new();
-    if let Some(classification) = &evaluation.classification {
-        list.push(("accuracy".to_owned(), classification.accuracy));
-    }
-    if let Some(regression) = &evaluation.regression {
-        list.push(("RMSE".to_owned(), regression.rmse));
-    }
-    if let Some(detection) = &evaluation.report.misclassification {
-        list.push(("AUROC misclassified".to_owned(), detection.auroc));
-    }
-    for (name, detection) in &evaluation.report.ood {
-        list.push((format!("AUROC {name}"), detection.auroc));
-    }
-    if let Some(interval) = &evaluation.interval {
-        list.push(("nats to target unit".to_owned(), interval.scale));
-        list.extend(interval.truth.map(|truth| ("truth inside ±2su".to_owned(), truth)));
-        list.extend(evaluation.ratios.iter().map(|(name, ratio)| (format!("mean u {name} ÷ test"), *ratio)));
-    }
-    list.push(("median u".to_owned(), f64::from(evaluation.median_uncertainty)));
-    let least = evaluation.usage.iter().copied().fold(f32::INFINITY, f32::min);
-    list.push(("least prior".to_owned(), f64::from(least)));
-    list
-}
-
-fn summarise(all: &[Seeded]) -> Vec<(String, Summary)> {
-    let mut list = own_summary(all);
-    let plain: Vec<f64> = all.iter().filter_map(|seeded| seeded.comparison.plain_rmse).collect();
-    list.extend(Summary::of(&plain).map(|summary| ("RMSE of plain networks".to_owned(), summary)));
-    list
-}
-
-fn own_summary(all: &[Seeded]) -> Vec<(String, Summary)> {
-    let Some(first) = all.first() else { return Vec::new() };
-    let names = named(&first.evaluation).into_iter().map(|(name, _)| name);
-    names
-        .enumerate()
-        .filter_map(|(index, name)| {
-            let values: Vec<f64> = all
-                .iter()
-                .filter_map(|seeded| named(&seeded.evaluation).get(index).map(|(_, v)| *v))
-                .collect();
-            Summary::of(&values).map(|summary| (name, summary))
         })
-        .collect()
-}
-
-fn write_json(path: &Path, value: &serde_json::Value) -> Result<()> {
-    save(path, (serde_json::to_string_pretty(value)? + "\n").as_bytes())
-}
-
-/// Writes a file, whole or not at all.
-fn save(path: &Path, bytes: &[u8]) -> Result<()> {
-    AtomicFile::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
-}
-
-/// Writes one seed's folder.
-fn write(experiment: &Experiment, seeded: &Seeded, folder: &Path) -> Result<()> {
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    save(&folder.join(EXPERIMENT), experiment.resolved()?.as_bytes())?;
-    let metrics = json!({
-        "experiment": experiment.name,
-        "seed": seeded.seed,
-        "kept_epoch": seeded.run.kept_epoch,
-        "dab": seeded.evaluation,
-        "rivals": seeded.comparison,
-        "parity": seeded.parity,
-        "history": seeded.run.history,
-    });
-    write_json(&folder.join("metrics.json"), &metrics)?;
-    save(&folder.join("model.dab"), &seeded.artifact)?;
-    if let Some(network) = &seeded.run.images {
-        save(&folder.join("backbone.safetensors"), &weights::to_safetensors(network)?)?;
     }
-    write_scores(seeded, &folder.join("scores.csv"))
-}
 
-/// One line per example: split, row, u, code, and what was wanted and given.
-fn write_scores(seeded: &Seeded, path: &Path) -> Result<()> {
-    let mut csv = csv::Writer::from_writer(Vec::new());
-    csv.write_record(["split", "row", "uncertainty", "code", "target", "output"])?;
-    let (task, scores) = (&seeded.task, &seeded.scores);
-    let mut split = |name: &str, scores: &Scores, targets: Option<&Targets>| -> Result<()> {
-        let codes = classification::predictions(&scores.assignment);
-        let classes = matches!(task.train.targets, Targets::Classes { .. });
-        let outputs = classification::predictions(&scores.outputs);
-        for row in 0..scores.uncertainty.len() {
-            let target = match targets {
-                Some(Targets::Classes { labels, .. }) => labels[row].to_string(),
-                Some(Targets::Regression(values)) => first(values, row),
-                None => String::new(),
-            };
-            let output = if classes { outputs[row].to_string() } else { first(&scores.outputs, row) };
-            let (u, code) = (scores.uncertainty[row].to_string(), codes[row].to_string());
-            csv.write_record([name, &row.to_string(), &u, &code, &target, &output])?;
-        }
-        Ok(())
-    };
-    split("held_out", &scores.held_out, Some(&task.held_out.targets))?;
-    split("test", &scores.test, Some(&task.test.targets))?;
-    for (name, scores) in &scores.ood {
-        split(name, scores, None)?;
+    fn end(&mut self, run: &Run) {
+        self.0.say(&format!("seed {}: {}", run.seed, headline(&run.evaluation)));
     }
-    save(path, &csv.into_inner()?)
-}
-
-fn first(table: &Table, row: usize) -> String {
-    table.row(row).first().map_or_else(String::new, ToString::to_string)
 }

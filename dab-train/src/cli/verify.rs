@@ -5,19 +5,17 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, ensure};
 
-use super::{
-    images, text,
-    train::{CHECKPOINT, EXPERIMENT},
-};
+use super::text;
 use crate::{
     config::Experiment,
-    data::{self, DataConfig},
+    data,
     export::model_file::ModelFile,
-    learn::run::{self, Setting},
+    learn::{self, run::Setting},
     measure::{
         evaluate::score_task,
         parity::{PARITY, Parity, Twice},
     },
+    report::folder::{CHECKPOINT, EXPERIMENT},
     support::device::DeviceChoice,
 };
 
@@ -83,16 +81,11 @@ fn score_twice(artifact: &ModelFile, folder: &Path, device: DeviceChoice) -> Res
         resume: true,
         machines: None,
     };
-    let (task, run) = if let DataConfig::Images(config) = &experiment.data {
-        images::restore(&experiment, config, &setting)?
-    } else {
-        let task = data::load(&experiment.data, experiment.seed, &data::data_root())?;
-        let run = run::restore(&experiment, &task.train, &setting)?;
-        (task, run)
-    };
+    let loaded = experiment.data.load(experiment.seed, &data::data_root())?;
+    let (task, learnt) = learn::restore(&experiment, loaded, &setting)?;
     let (takes, has) = (artifact.model()?.shape().inputs, task.train.inputs.cols);
     ensure!(takes == has, "the model takes {takes} numbers, the run's inputs have {has}");
-    let scores = score_task(&run.trained, &task, &device)?;
+    let scores = score_task(&learnt.trained, &task, &device)?;
     Twice::new(artifact.bytes(), &task, &scores)
 }
 

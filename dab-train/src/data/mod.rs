@@ -139,7 +139,7 @@ pub enum DataConfig {
     Images(images::ImagesConfig),
 }
 
-/// Loads, cuts and checks the data; stored files are in the data folder `root`. The same `seed` gives the same cut.
+/// The task of an experiment on rows: [`DataConfig::load`] without images.
 ///
 /// # Errors
 /// Missing files (what, and where it was looked for), bad shapes, NaN, labels out of range.
@@ -152,16 +152,38 @@ pub fn load(config: &DataConfig, seed: u64, root: &Path) -> Result<Task> {
 /// # Errors
 /// As [`load`].
 pub fn load_described(config: &DataConfig, seed: u64, root: &Path) -> Result<(Task, Description)> {
-    let (task, description) = match config {
-        DataConfig::RegressionClusters(config) => config.load(seed)?,
-        DataConfig::Uci(config) => config.load(seed, root)?,
-        DataConfig::Clinc150(config) => config.load(root)?,
-        DataConfig::Cifar10(config) => config.load(seed, root)?,
-        DataConfig::Features(config) => config.load(seed)?,
-        DataConfig::Images(_) => bail!("images need an image network: [backbone.images]"),
-    };
-    task.check()?;
-    Ok((task, description))
+    match config.load(seed, root)? {
+        Loaded::Rows(task, description) => Ok((*task, description)),
+        Loaded::Images(_) => bail!("images need an image network: [backbone.images]"),
+    }
+}
+
+/// The data of an experiment.
+#[derive(Debug, Clone)]
+pub enum Loaded {
+    /// Rows that the model takes as they are.
+    Rows(Box<Task>, Description),
+    /// Images: an image network makes a [`Task`] of them, before learning (frozen) or after it.
+    Images(images::ImageTask),
+}
+
+impl DataConfig {
+    /// Loads, cuts and checks the data; stored files are in the data folder `root`. The same `seed` gives the same cut.
+    ///
+    /// # Errors
+    /// As [`load`].
+    pub fn load(&self, seed: u64, root: &Path) -> Result<Loaded> {
+        let (task, description) = match self {
+            Self::RegressionClusters(config) => config.load(seed)?,
+            Self::Uci(config) => config.load(seed, root)?,
+            Self::Clinc150(config) => config.load(root)?,
+            Self::Cifar10(config) => config.load(seed, root)?,
+            Self::Features(config) => config.load(seed)?,
+            Self::Images(config) => return Ok(Loaded::Images(config.load(seed, root)?)),
+        };
+        task.check()?;
+        Ok(Loaded::Rows(Box::new(task), description))
+    }
 }
 
 /// The data folder: the one that `DAB_DATA` names, else `data` in the current folder.

@@ -13,8 +13,10 @@ use dab_core::artifact::schema::Residual;
 use dab_core::artifact::writer::{CalibrationSpec, Codes, DecoderSpec, Dense, Head, Normalization, Spec};
 use dab_core::{CovarianceKind, Rates, Task};
 
+use super::names;
 use crate::{
-    data::Table,
+    config::Experiment,
+    data::{Description, Table},
     model::{
         encoder::Covariance,
         network::Output,
@@ -38,6 +40,25 @@ pub fn artifact(trained: &Snapshot, held_out: &Table, info: Vec<(String, String)
         spec.calibration = Some(CalibrationSpec { scores, rates: Rates::DEFAULT });
     }
     spec.to_bytes().context("the calibration table cannot be stored")
+}
+
+/// What an artifact says about itself: its experiment, its seed, and the names of inputs and outputs.
+///
+/// # Errors
+/// When a name cannot be stored.
+pub fn info(experiment: &Experiment, data: &Description) -> Result<Vec<(String, String)>> {
+    let mut info = vec![
+        ("experiment".to_owned(), experiment.name.clone()),
+        ("seed".to_owned(), experiment.seed.to_string()),
+    ];
+    // Inputs that were scaled before the model saw them are no longer the named columns.
+    let inputs = if data.input_scale.is_none() { data.input_names.as_slice() } else { &[] };
+    for (key, list) in [(names::INPUTS, inputs), (names::OUTPUTS, &data.output_names)] {
+        if !list.is_empty() {
+            info.push((key.to_owned(), names::join(list)?));
+        }
+    }
+    Ok(info)
 }
 
 /// u of every row as the device computes it.

@@ -23,12 +23,12 @@ use super::{
     epoch::Rdfc,
     examples::{Examples, Inputs, Streamed},
     indexed_rows::{Features, ImageRows, IndexedRows},
-    run::{Observer, Run, Setting, check_start, epochs, restored, set_aside},
+    run::{self, Learnt, Observer, Setting, check_start, epochs, restored, set_aside},
 };
 use crate::{
     config::{Experiment, ImageBackbone, Standardise},
     data::{
-        Table,
+        self, Table, Task,
         images::{ImageSet, ImageTask, Normalise},
         stored,
     },
@@ -38,11 +38,94 @@ use crate::{
         resnet::ResNet,
         weights::Weights,
     },
-    support::{digest, files::AtomicFile},
+    support::{digest, files::AtomicFile, random::Random},
 };
 
 /// Images in one pass through a network that does not learn.
 const CHUNK: usize = 256;
+
+/// Training examples that the task keeps in memory for baselines; a run on mapped features learns from all of them.
+const IN_MEMORY: usize = 100_000;
+
+/// Trains on images, and gives the task as the trained bottleneck sees it. A frozen network's features are kept in
+/// `cache`.
+///
+/// # Errors
+/// Missing data, weights of another network, and what stops any run.
+pub(super) fn learn_task(
+    experiment: &Experiment,
+    mut images: ImageTask,
+    setting: &Setting,
+    cache: &Path,
+    observer: &mut dyn Observer,
+) -> Result<(Task, Learnt)> {
+    let (seed, device) = (setting.seed, &setting.device);
+    let backbone = image_network(experiment, &images)?;
+    let weights = pretrained(backbone, &data::data_root())?;
+    let (network, mut run) = match (backbone.frozen, &weights) {
+        (true, Some(weights)) => (frozen(backbone, weights, device)?, None),
+        _ => {
+            let run = train(experiment, &images, weights.as_ref(), setting, observer)?;
+            (run.images.clone().context("the run kept no image network")?, Some(run))
+        }
+    };
+    let normalise = images.normalise;
+    let cached = |set: &_| cached(&network, set, &normalise, cache, device);
+    if run.is_none() && streams(experiment) {
+        let features = cached(&images.train.set)?;
+        run = Some(train_frozen(experiment, &images, &features, setting, observer)?);
+        if images.train.set.len() > IN_MEMORY {
+            let order = Random::new(seed, "kept in memory").permutation(images.train.set.len());
+            images.train = images.train.select(&order[..IN_MEMORY]);
+        }
+    }
+    let task = images.featured(&experiment.name, |set| match backbone.frozen {
+        true => cached(set)?.table(),
+        false => features(&network, set, &normalise, device),
+    })?;
+    let run = run.map_or_else(|| run::train(experiment, &task.train, setting, observer), Ok)?;
+    Ok((task, run))
+}
+
+/// A finished run on images, and its task as the bottleneck sees it. The training images' part of the task is one of each
+/// class where nothing depends on the others.
+///
+/// # Errors
+/// Missing data or weights, and what [`super::run::restore`] refuses.
+pub(super) fn restore_task(
+    experiment: &Experiment,
+    mut images: ImageTask,
+    setting: &Setting,
+) -> Result<(Task, Learnt)> {
+    let backbone = image_network(experiment, &images)?;
+    let device = &setting.device;
+    // A network that learnt is in the checkpoint.
+    let weights = backbone.frozen.then(|| pretrained(backbone, &data::data_root())).transpose()?;
+    let frozen = weights.flatten().map(|weights| frozen(backbone, &weights, device)).transpose()?;
+    let mut run = None;
+    if streams(experiment) {
+        let cols =
+            frozen.as_ref().map_or(images.train.set.cols(), |network| network.architecture().features());
+        run = Some(restore(experiment, &images, cols, setting)?);
+        let labels = &images.train.labels;
+        let first = (0..images.classes).filter_map(|class| labels.iter().position(|&l| l as usize == class));
+        images.train = images.train.select(&first.collect::<Vec<_>>());
+    }
+    let learnt = run.as_ref().and_then(|run| run.images.clone());
+    let network = frozen.or(learnt).context("the run kept no image network")?;
+    let features = |set: &_| features(&network, set, &images.normalise, device);
+    let task = images.featured(&experiment.name, features)?;
+    let run = run.map_or_else(|| run::restore(experiment, &task.train, setting), Ok)?;
+    Ok((task, run))
+}
+
+/// The network that takes the images of an experiment.
+fn image_network<'a>(experiment: &'a Experiment, images: &ImageTask) -> Result<&'a ImageBackbone> {
+    let backbone = experiment.backbone.images.as_ref().context("images need [backbone.images]")?;
+    let side = images.train.set.images.side();
+    ensure!(backbone.network.takes(side), "{:?} takes no images of {side} × {side}", backbone.network);
+    Ok(backbone)
+}
 
 /// The pretrained numbers that an experiment names; `root` is the data folder.
 ///
@@ -137,7 +220,7 @@ pub fn train(
     weights: Option<&Weights>,
     setting: &Setting,
     observer: &mut dyn Observer,
-) -> Result<Run> {
+) -> Result<Learnt> {
     let rows = |indices: &[usize]| -> Arc<dyn IndexedRows> {
         Arc::new(ImageRows { set: task.train.set.select(indices), normalise: task.normalise })
     };
@@ -154,7 +237,7 @@ pub fn train_frozen(
     features: &Features,
     setting: &Setting,
     observer: &mut dyn Observer,
-) -> Result<Run> {
+) -> Result<Learnt> {
     let rows = |indices: &[usize]| -> Arc<dyn IndexedRows> { Arc::new(features.select(indices)) };
     on_rows(experiment, task, None, features.cols(), rows, setting, observer)
 }
@@ -169,7 +252,7 @@ pub fn streams(experiment: &Experiment) -> bool {
 ///
 /// # Errors
 /// As [`crate::learn::run::restore`].
-pub fn restore(experiment: &Experiment, task: &ImageTask, cols: usize, setting: &Setting) -> Result<Run> {
+pub fn restore(experiment: &Experiment, task: &ImageTask, cols: usize, setting: &Setting) -> Result<Learnt> {
     restored(experiment, fresh(experiment, task.classes, cols, setting)?, setting)
 }
 
@@ -193,7 +276,7 @@ fn on_rows(
     rows: impl Fn(&[usize]) -> Arc<dyn IndexedRows>,
     setting: &Setting,
     observer: &mut dyn Observer,
-) -> Result<Run> {
+) -> Result<Learnt> {
     let mut model = fresh(experiment, task.classes, cols, setting)?;
     if let (Some(weights), Some(images)) = (weights, &mut model.network.images) {
         weights.load(images)?;

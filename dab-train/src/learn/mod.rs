@@ -20,3 +20,48 @@ pub mod machines;
 mod network_step;
 pub mod optimiser;
 pub mod run;
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use self::run::{Learnt, Observer, Setting};
+use crate::{
+    config::Experiment,
+    data::{Loaded, Task},
+};
+
+/// Learns from the data of an experiment. Also gives the task that the bottleneck saw: of images, their features. The
+/// features of a frozen image network are kept in the folder `cache`.
+///
+/// # Errors
+/// When data and experiment do not fit together, or a file cannot be read or written.
+pub fn learn(
+    experiment: &Experiment,
+    loaded: Loaded,
+    setting: &Setting,
+    cache: &Path,
+    observer: &mut dyn Observer,
+) -> Result<(Task, Learnt)> {
+    match loaded {
+        Loaded::Rows(task, _) => {
+            let learnt = run::train(experiment, &task.train, setting, observer)?;
+            Ok((*task, learnt))
+        }
+        Loaded::Images(images) => images::learn_task(experiment, images, setting, cache, observer),
+    }
+}
+
+/// What [`learn`] gave, from the checkpoint that it left. Of images, the training part of the task may be one of each class.
+///
+/// # Errors
+/// When there is no checkpoint, or it is of another run or of one that was interrupted.
+pub fn restore(experiment: &Experiment, loaded: Loaded, setting: &Setting) -> Result<(Task, Learnt)> {
+    match loaded {
+        Loaded::Rows(task, _) => {
+            let learnt = run::restore(experiment, &task.train, setting)?;
+            Ok((*task, learnt))
+        }
+        Loaded::Images(images) => images::restore_task(experiment, images, setting),
+    }
+}

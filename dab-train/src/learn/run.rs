@@ -1,6 +1,6 @@
 //! The epochs of one run: data in, trained model out, with progress, early stopping and exact resume.
 //!
-//! `Task` + `Experiment` → [`train`] → `Run`, which [`restore`] brings back. Every random number comes from a stream
+//! `Task` + `Experiment` → [`train`] → `Learnt`, which [`restore`] brings back. Every random number comes from a stream
 //! named by seed and epoch, so a run that was killed and resumed from its checkpoint gives the same bits as one that
 //! was not.
 
@@ -81,7 +81,7 @@ pub struct Setting {
 
 /// What a run gave.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct Learnt {
     /// The model; after an image network, from its features on.
     pub trained: Snapshot,
     /// The image network that learnt with it.
@@ -211,7 +211,7 @@ pub fn train(
     train: &Split,
     setting: &Setting,
     observer: &mut dyn Observer,
-) -> Result<Run> {
+) -> Result<Learnt> {
     let Ready { model, learn, watched, scale, target_scale } = Ready::new(experiment, train, setting)?;
     let mut run = epochs(experiment, model, &learn, watched.as_ref(), setting, observer)?;
     (run.trained.input_scale, run.trained.target_scale) = (scale, target_scale);
@@ -222,7 +222,7 @@ pub fn train(
 ///
 /// # Errors
 /// When there is no checkpoint, or it is of another run or of one that was interrupted.
-pub fn restore(experiment: &Experiment, train: &Split, setting: &Setting) -> Result<Run> {
+pub fn restore(experiment: &Experiment, train: &Split, setting: &Setting) -> Result<Learnt> {
     let Ready { model, scale, target_scale, .. } = Ready::new(experiment, train, setting)?;
     let mut run = restored(experiment, model, setting)?;
     (run.trained.input_scale, run.trained.target_scale) = (scale, target_scale);
@@ -230,7 +230,7 @@ pub fn restore(experiment: &Experiment, train: &Split, setting: &Setting) -> Res
 }
 
 /// The run of a fresh `model`, from its checkpoint.
-pub(crate) fn restored(experiment: &Experiment, model: Rdfc, setting: &Setting) -> Result<Run> {
+pub(crate) fn restored(experiment: &Experiment, model: Rdfc, setting: &Setting) -> Result<Learnt> {
     let path = setting.checkpoint.as_deref().context("a run is restored from its checkpoint")?;
     ensure!(path.exists(), "there is no {}: the network that was trained is not kept here", path.display());
     let progress = begin(experiment, model, &Setting { resume: true, ..setting.clone() })?;
@@ -276,7 +276,7 @@ pub(crate) fn epochs(
     watched: Option<&Examples>,
     setting: &Setting,
     observer: &mut dyn Observer,
-) -> Result<Run> {
+) -> Result<Learnt> {
     let mut progress = begin(experiment, model, setting)?;
     let (begun, every) = (Instant::now(), experiment.training.checkpoint_every);
     while !is_over(experiment, &progress) {
@@ -317,7 +317,7 @@ fn is_over(experiment: &Experiment, progress: &RunState) -> bool {
     progress.model.epoch >= experiment.training.epochs || patience_is_over(experiment, progress)
 }
 
-fn finish(experiment: &Experiment, progress: RunState) -> Run {
+fn finish(experiment: &Experiment, progress: RunState) -> Learnt {
     let RunState { model, history, best } = progress;
     let (network, codebook, kept_epoch) = match best {
         Some(best) => (best.network, best.codebook, best.epoch),
@@ -325,7 +325,7 @@ fn finish(experiment: &Experiment, progress: RunState) -> Run {
     };
     let network = network.frozen();
     let trained = Snapshot::new(&network, &codebook, experiment.objective.alpha);
-    Run { trained, images: network.images, history, kept_epoch }
+    Learnt { trained, images: network.images, history, kept_epoch }
 }
 
 /// The device's type of this precision.

@@ -10,8 +10,8 @@ use super::{
     },
 };
 use crate::{
-    cli::train::Seeded,
     data::{DataConfig, Table, Targets, sources::clusters},
+    experiment::Run,
     measure::{
         evaluate::INTERVAL_FACTOR,
         metrics::{Positive, classification, detection, selective},
@@ -35,22 +35,22 @@ pub struct Named {
 ///
 /// # Errors
 /// When a drawing has nothing to draw although the task says it should.
-pub fn figures(data: &DataConfig, seeded: &Seeded) -> Result<Vec<Named>> {
+pub fn figures(data: &DataConfig, run: &Run) -> Result<Vec<Named>> {
     let mut list = Vec::new();
     let mut add = |file, caption: &str, svg: String| {
         list.push(Named { file, figure: Figure { caption: caption.to_owned(), svg } });
     };
-    if matches!(seeded.task.train.targets, Targets::Regression(_)) && seeded.task.train.inputs.cols == 1 {
-        add("regression", "Prediction, band, training points, truth.", curve(data, seeded)?);
+    if matches!(run.task.train.targets, Targets::Regression(_)) && run.task.train.inputs.cols == 1 {
+        add("regression", "Prediction, band, training points, truth.", curve(data, run)?);
     }
-    let (test, ood) = (&seeded.scores.test, &seeded.scores.ood);
+    let (test, ood) = (&run.scores.test, &run.scores.ood);
     if !ood.is_empty() {
         let inside = Scores { name: "test", values: &test.uncertainty };
         let outside: Vec<Scores> =
             ood.iter().map(|(name, scores)| Scores { name, values: &scores.uncertainty }).collect();
         let svg = score_histogram("Uncertainty of test and OOD inputs", "u (nats)", inside, &outside)?;
         add("histogram", "Scores of test inputs (filled) and of each OOD set.", svg);
-        let curves = ood.iter().zip(&seeded.evaluation.report.ood).map(|((name, scores), (_, found))| {
+        let curves = ood.iter().zip(&run.evaluation.report.ood).map(|((name, scores), (_, found))| {
             let points = detection::roc(&test.uncertainty, &scores.uncertainty)?;
             Ok(Curve { name: name.clone(), points, merit: found.auroc })
         });
@@ -58,7 +58,7 @@ pub fn figures(data: &DataConfig, seeded: &Seeded) -> Result<Vec<Named>> {
         let svg = plot::roc("OOD inputs found by u", Positive::OutOfDistribution, &curves)?;
         add("roc", "ROC of u, one curve per OOD set; AUROC in the legend.", svg);
     }
-    if let Targets::Classes { labels, count } = &seeded.task.test.targets {
+    if let Targets::Classes { labels, count } = &run.task.test.targets {
         let correct = classification::correct(&test.outputs, labels);
         let losses = selective::errors(&correct);
         let merit = selective::Selective::new(&test.uncertainty, &losses)?.aurc;
@@ -71,7 +71,7 @@ pub fn figures(data: &DataConfig, seeded: &Seeded) -> Result<Vec<Named>> {
         let overall = right.iter().sum::<f32>() / right.len().max(1) as f32;
         let svg = accuracy_per_quantile("Accuracy by uncertainty", &bands, f64::from(overall))?;
         add("accuracy-bands", "Accuracy in ten equally large bands of u.", svg);
-        let mut counts = vec![vec![0; *count]; seeded.run.trained.codebook.len()];
+        let mut counts = vec![vec![0; *count]; run.learnt.trained.codebook.len()];
         let codes = classification::predictions(&test.assignment);
         codes.iter().zip(labels).for_each(|(&code, &label)| counts[code as usize][label as usize] += 1);
         add(
@@ -81,18 +81,17 @@ pub fn figures(data: &DataConfig, seeded: &Seeded) -> Result<Vec<Named>> {
         );
     }
     let usage: Vec<Vec<f64>> =
-        seeded.run.history.iter().map(|epoch| epoch.usage.iter().map(|&p| f64::from(p)).collect()).collect();
+        run.learnt.history.iter().map(|epoch| epoch.usage.iter().map(|&p| f64::from(p)).collect()).collect();
     add("code-usage", "Prior of each code over the epochs.", code_usage("Use of the codes", &usage)?);
-    add("latent", "Latent means on their two leading axes, and the codes.", latent(seeded)?);
+    add("latent", "Latent means on their two leading axes, and the codes.", latent(run)?);
     Ok(list)
 }
 
 /// The paper's figure: the whole grid, inside and outside the training range.
-fn curve(data: &DataConfig, seeded: &Seeded) -> Result<String> {
-    let scale = seeded.evaluation.interval.as_ref().map_or(1.0, |interval| interval.scale);
-    let parts = std::iter::once((&seeded.task.test.inputs, &seeded.scores.test)).chain(
-        seeded.task.ood.iter().zip(&seeded.scores.ood).map(|((_, inputs), (_, scores))| (inputs, scores)),
-    );
+fn curve(data: &DataConfig, run: &Run) -> Result<String> {
+    let scale = run.evaluation.interval.as_ref().map_or(1.0, |interval| interval.scale);
+    let parts = std::iter::once((&run.task.test.inputs, &run.scores.test))
+        .chain(run.task.ood.iter().zip(&run.scores.ood).map(|((_, inputs), (_, scores))| (inputs, scores)));
     let mut rows: Vec<(f32, f32, f32)> = parts
         .flat_map(|(inputs, scores)| {
             (0..inputs.rows)
@@ -104,14 +103,12 @@ fn curve(data: &DataConfig, seeded: &Seeded) -> Result<String> {
     let prediction: Vec<f32> = rows.iter().map(|row| row.1).collect();
     let half_width: Vec<f32> = rows.iter().map(|row| INTERVAL_FACTOR * scale as f32 * row.2).collect();
     let truth: Vec<f32> = grid.iter().map(|&x| clusters::truth(x)).collect();
-    let Targets::Regression(targets) = &seeded.task.train.targets else {
-        anyhow::bail!("no targets to draw")
-    };
+    let Targets::Regression(targets) = &run.task.train.targets else { anyhow::bail!("no targets to draw") };
     let points =
         |inputs: &Table| (0..inputs.rows).map(|i| (inputs.row(i)[0], targets.row(i)[0])).collect::<Vec<_>>();
     let title = match data {
         DataConfig::RegressionClusters(config) => format!("y = x³, learned from {} points", config.points),
-        _ => seeded.task.name.clone(),
+        _ => run.task.name.clone(),
     };
     plot::regression(&RegressionFigure {
         title: &title,
@@ -121,13 +118,13 @@ fn curve(data: &DataConfig, seeded: &Seeded) -> Result<String> {
         half_width: &half_width,
         band: "prediction ± 2su",
         truth: matches!(data, DataConfig::RegressionClusters(_)).then_some(truth.as_slice()),
-        train: &points(&seeded.task.train.inputs),
+        train: &points(&run.task.train.inputs),
     })
 }
 
 /// Test inputs by class, the OOD sets and the codes, in the plane of the test inputs.
-fn latent(seeded: &Seeded) -> Result<String> {
-    let (test, codebook) = (&seeded.scores.test, &seeded.run.trained.codebook);
+fn latent(run: &Run) -> Result<String> {
+    let (test, codebook) = (&run.scores.test, &run.learnt.trained.codebook);
     let plane = Plane::fit(&test.latent)?;
     let entries = codebook.kind.entries(codebook.dim);
     let codes = codebook
@@ -137,7 +134,7 @@ fn latent(seeded: &Seeded) -> Result<String> {
         .map(|(mean, cov)| plane.code(mean, cov))
         .collect::<Result<Vec<_>>>()?;
     let points = plane.points(&test.latent)?;
-    let mut groups = match &seeded.task.test.targets {
+    let mut groups = match &run.task.test.targets {
         Targets::Classes { labels, count } if *count <= COLOURED => (0..*count)
             .map(|class| {
                 let own = points.iter().zip(labels).filter(|(_, label)| **label as usize == class);
@@ -147,7 +144,7 @@ fn latent(seeded: &Seeded) -> Result<String> {
             .collect(),
         _ => vec![Group { name: "test".to_owned(), points, ood: false }],
     };
-    for (name, scores) in &seeded.scores.ood {
+    for (name, scores) in &run.scores.ood {
         groups.push(Group {
             name: format!("{name} (OOD)"),
             points: plane.points(&scores.latent)?,

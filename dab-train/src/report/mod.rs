@@ -8,7 +8,9 @@
 
 mod detection;
 pub mod figures;
+pub mod folder;
 mod html;
+pub mod numbers;
 pub mod plot;
 pub mod training;
 

@@ -6,8 +6,8 @@ use super::{
     Better, Block, Column, Method, MetricTable, Report, Row, Section, detection_tables, figures::Named,
 };
 use crate::{
-    cli::train::Seeded,
     config::Experiment,
+    experiment::Run,
     measure::metrics::{ScoreReport, Summary},
 };
 
@@ -17,7 +17,7 @@ use crate::{
 /// When seeds were measured on different sets.
 pub fn training_report(
     experiment: &Experiment,
-    all: &[Seeded],
+    all: &[Run],
     baselines: &[Vec<ScoreReport>],
     summary: &[(String, Summary)],
     figures: Vec<Named>,
@@ -25,7 +25,7 @@ pub fn training_report(
     let own = Method {
         name: "DAB".to_owned(),
         own: true,
-        seeds: all.iter().map(|seeded| seeded.evaluation.report.clone()).collect(),
+        seeds: all.iter().map(|run| run.evaluation.report.clone()).collect(),
     };
     let mut methods = vec![own];
     methods.extend(Method::from_runs(baselines));
@@ -45,14 +45,14 @@ pub fn training_report(
         digits: 4,
     };
     let mut sections = vec![Section { title: "Summary".to_owned(), blocks: vec![Block::Table(numbers)] }];
-    if all.iter().any(|seeded| !seeded.evaluation.report.ood.is_empty()) {
+    if all.iter().any(|run| !run.evaluation.report.ood.is_empty()) {
         let mut tables = detection_tables(&methods)?.into_iter();
         let overview = tables.next().map(Block::Table);
         let blocks = overview.into_iter().chain(tables.map(Block::Folded)).collect();
         sections.push(Section { title: "Detection".to_owned(), blocks });
     }
     let drawn = figures.into_iter().map(|named| Block::Figure(named.figure)).collect();
-    let seed = all.first().map_or(0, |seeded| seeded.seed);
+    let seed = all.first().map_or(0, |run| run.seed);
     sections.push(Section { title: format!("Figures (seed {seed})"), blocks: drawn });
     let settings = toml_pairs(&experiment.resolved()?);
     let seeds = all.len();

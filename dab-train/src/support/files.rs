@@ -7,6 +7,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use anyhow::Context;
+
 /// Names that are tried for the file beside the target.
 const ATTEMPTS: u32 = 100;
 
@@ -74,6 +76,19 @@ impl AtomicFile {
         }
         Ok(())
     }
+}
+
+/// Refuses a folder that cannot be written into, without a trace: training may take long.
+///
+/// # Errors
+/// When nothing can be created there.
+pub fn check_writable(folder: &Path) -> anyhow::Result<()> {
+    let here = Path::new(".");
+    let above = |path: &&Path| path.exists() || path.as_os_str().is_empty();
+    let existing = folder.ancestors().find(above).filter(|path| path.exists()).unwrap_or(here);
+    AtomicFile::create(&existing.join("model.dab"))
+        .map(drop)
+        .with_context(|| format!("cannot write into {}", folder.display()))
 }
 
 impl Write for AtomicFile {

@@ -1,0 +1,217 @@
+//! One experiment, from data to report: the corridor that passes every room.
+//!
+//! ```text
+//! load → learn → measure → export → report        once a seed; the report is of all of them
+//! ```
+//!
+//! `Experiment` + [`Options`] → [`run`] → one [`Run`] a seed. With a folder in the options, results are written as they come;
+//! without one, nothing is written.
+
+use std::{ops::Range, path::PathBuf, sync::Arc};
+
+use anyhow::Result;
+use burn::tensor::Device;
+
+use crate::{
+    config::Experiment,
+    data::{self, DataConfig, Description, Loaded, Task, sources::clusters},
+    error::Error,
+    export::artifact,
+    learn::{
+        learn,
+        machines::Machines,
+        run::{Learnt, Observer, Setting},
+    },
+    measure::{
+        comparison::{Comparison, compare},
+        evaluate::{Evaluation, TaskScores, evaluate, score_task, truth_coverage},
+        parity::{Parity, Twice},
+    },
+    report::folder::{self, CHECKPOINT},
+};
+
+/// How an experiment is run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Seeds of data, weights, order and noise: one run each.
+    pub seeds: Range<u64>,
+    /// Where tensors live.
+    pub device: Device,
+    /// Where results and checkpoints go; nothing is written without.
+    pub out: Option<PathBuf>,
+    /// Whether to go on from the checkpoints of an interrupted run.
+    pub resume: bool,
+    /// Whether the baselines are measured too.
+    pub baselines: bool,
+    /// The machines that share the run, when there are several; machine 0 alone measures and writes.
+    pub machines: Option<Arc<Machines>>,
+}
+
+impl Options {
+    /// One seed on the CPU, with baselines; nothing is written.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self {
+            seeds: seed..seed + 1,
+            device: Device::flex(),
+            out: None,
+            resume: false,
+            baselines: true,
+            machines: None,
+        }
+    }
+
+    /// Where one seed's results go.
+    fn folder(&self, seed: u64) -> Option<PathBuf> {
+        let one = self.seeds.end - self.seeds.start == 1;
+        self.out.as_ref().map(|out| if one { out.clone() } else { out.join(format!("seed-{seed}")) })
+    }
+
+    /// Where features of frozen image networks are kept: beside the results, so that all seeds and experiments share them.
+    fn features(&self) -> PathBuf {
+        let beside = self.out.as_ref().map(|out| out.parent().unwrap_or(out).to_owned());
+        beside.unwrap_or_else(std::env::temp_dir).join("features")
+    }
+}
+
+/// Everything one seed gave.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The seed.
+    pub seed: u64,
+    /// `model.dab`: the model, calibrated.
+    pub model: Vec<u8>,
+    /// Its measures.
+    pub evaluation: Evaluation,
+    /// The baselines' measures on the same data.
+    pub comparison: Comparison,
+    /// The uncertainty of every held-out, test and OOD input.
+    pub scores: TaskScores,
+    /// How these agree with the scores of `model`, as a device computes them.
+    pub parity: Parity,
+    /// The data, as the bottleneck saw them.
+    pub task: Task,
+    /// The trained network and the history of its epochs.
+    pub learnt: Learnt,
+    /// What is allowed in the data but worth a line to the user.
+    pub warnings: Vec<String>,
+}
+
+/// Told how far an experiment is.
+pub trait Listener {
+    /// The data of a run are odd.
+    fn warning(&mut self, _: &str) {}
+
+    /// A run begins; what is returned is told of its epochs.
+    fn begin(&mut self, _seed: u64) -> Box<dyn Observer> {
+        Box::new(())
+    }
+
+    /// A run ended; its files are written.
+    fn end(&mut self, _: &Run) {}
+}
+
+/// Says nothing.
+impl Listener for () {}
+
+/// Runs an experiment, once a seed. `first` is the data of the first seed, if somebody has loaded them already.
+///
+/// A machine other than machine 0 learns with it and gives no runs.
+///
+/// # Errors
+/// When the data, the experiment or the output folder cannot be used, or learning fails.
+pub fn run(
+    experiment: &Experiment,
+    mut first: Option<Loaded>,
+    options: &Options,
+    listener: &mut dyn Listener,
+) -> Result<Vec<Run>, Error> {
+    let leads = options.machines.as_ref().is_none_or(|machines| machines.place.index == 0);
+    let out = options.out.as_deref().filter(|_| leads);
+    let mut runs = Vec::new();
+    for seed in options.seeds.clone() {
+        let experiment = Experiment { seed, ..experiment.clone() };
+        let folder = options.folder(seed).filter(|_| leads);
+        let setting = Setting {
+            seed,
+            device: options.device.clone(),
+            checkpoint: folder.as_ref().map(|folder| folder.join(CHECKPOINT)),
+            resume: options.resume,
+            machines: options.machines.clone(),
+        };
+        let mut observer = listener.begin(seed);
+
+        let loaded = load(&experiment, first.take()).map_err(Error::Data)?;
+        let description = description(&loaded);
+        description.warnings.iter().for_each(|warning| listener.warning(warning));
+        let (task, learnt) = learn(&experiment, loaded, &setting, &options.features(), &mut *observer)
+            .map_err(Error::Learning)?;
+        if !leads {
+            continue;
+        }
+        let (scores, evaluation) =
+            measure(&experiment, &task, &learnt, &options.device).map_err(Error::Measuring)?;
+        let comparison = match options.baselines {
+            true => compare(&experiment, &task, &setting).map_err(Error::Measuring)?,
+            false => Comparison::default(),
+        };
+        let (model, parity) =
+            export(&experiment, &description, &task, &learnt, &scores).map_err(Error::Export)?;
+        let warnings = description.warnings;
+        let run = Run { seed, model, evaluation, comparison, scores, parity, task, learnt, warnings };
+        if let Some(folder) = folder {
+            folder::write_run(&experiment, &run, &folder).map_err(Error::Output)?;
+        }
+        listener.end(&run);
+        runs.push(run);
+    }
+    if let Some(out) = out {
+        folder::write_report(experiment, &runs, out).map_err(Error::Output)?;
+    }
+    Ok(runs)
+}
+
+/// The data of an experiment, unless somebody has loaded them.
+fn load(experiment: &Experiment, loaded: Option<Loaded>) -> Result<Loaded> {
+    loaded.map_or_else(|| experiment.data.load(experiment.seed, &data::data_root()), Ok)
+}
+
+/// Names, scales and warnings of the data.
+fn description(loaded: &Loaded) -> Description {
+    let Loaded::Rows(task, description) = loaded else { return Description::default() };
+    let mut description = description.clone();
+    description.warnings.extend(task.warnings());
+    description
+}
+
+/// Scores of all inputs, and what they are worth.
+fn measure(
+    experiment: &Experiment,
+    task: &Task,
+    learnt: &Learnt,
+    device: &Device,
+) -> Result<(TaskScores, Evaluation)> {
+    let scores = score_task(&learnt.trained, task, device)?;
+    let mut evaluation = evaluate(&learnt.trained, task, &scores)?;
+    if let (DataConfig::RegressionClusters(_), Some(interval)) = (&experiment.data, &mut evaluation.interval)
+    {
+        let truth = |x: &[f32]| clusters::truth(x[0]);
+        interval.truth = Some(truth_coverage(task, &scores, interval.scale, truth));
+    }
+    Ok((scores, evaluation))
+}
+
+/// The bytes of the model file, and how a device that runs them agrees with the trainer; a disagreement is an error.
+fn export(
+    experiment: &Experiment,
+    description: &Description,
+    task: &Task,
+    learnt: &Learnt,
+    scores: &TaskScores,
+) -> Result<(Vec<u8>, Parity)> {
+    let info = artifact::info(experiment, description)?;
+    let model = artifact::artifact(&learnt.trained, &task.held_out.inputs, info)?;
+    let parity = Twice::new(&model, task, scores)?.parity()?;
+    parity.check()?;
+    Ok((model, parity))
+}

@@ -1,0 +1,108 @@
+//! The folder of results: what of a run goes into which file.
+
+use std::{fs, path::Path};
+
+use anyhow::{Context, Result};
+use serde_json::json;
+
+use super::{figures::figures, numbers::summarise, training::training_report};
+use crate::{
+    config::Experiment,
+    data::{Table, Targets},
+    experiment::Run,
+    measure::metrics::classification,
+    model::{snapshot::Scores, weights},
+    support::files::AtomicFile,
+};
+
+/// The experiment in a run's folder, every default spelt out.
+pub const EXPERIMENT: &str = "experiment.toml";
+/// The trained network in a run's folder.
+pub const CHECKPOINT: &str = "checkpoint.safetensors";
+
+fn write_json(path: &Path, value: &serde_json::Value) -> Result<()> {
+    save(path, (serde_json::to_string_pretty(value)? + "\n").as_bytes())
+}
+
+/// Writes a file, whole or not at all.
+fn save(path: &Path, bytes: &[u8]) -> Result<()> {
+    AtomicFile::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Writes one run into its folder: experiment, metrics, model, scores, and the image network that learnt with it.
+///
+/// # Errors
+/// When the folder cannot be written.
+pub fn write_run(experiment: &Experiment, run: &Run, folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    save(&folder.join(EXPERIMENT), experiment.resolved()?.as_bytes())?;
+    let metrics = json!({
+        "experiment": experiment.name,
+        "seed": run.seed,
+        "kept_epoch": run.learnt.kept_epoch,
+        "dab": run.evaluation,
+        "rivals": run.comparison,
+        "parity": run.parity,
+        "history": run.learnt.history,
+    });
+    write_json(&folder.join("metrics.json"), &metrics)?;
+    save(&folder.join("model.dab"), &run.model)?;
+    if let Some(network) = &run.learnt.images {
+        save(&folder.join("backbone.safetensors"), &weights::to_safetensors(network)?)?;
+    }
+    write_scores(run, &folder.join("scores.csv"))
+}
+
+/// One line per example: split, row, u, code, and what was wanted and given.
+fn write_scores(run: &Run, path: &Path) -> Result<()> {
+    let mut csv = csv::Writer::from_writer(Vec::new());
+    csv.write_record(["split", "row", "uncertainty", "code", "target", "output"])?;
+    let (task, scores) = (&run.task, &run.scores);
+    let mut split = |name: &str, scores: &Scores, targets: Option<&Targets>| -> Result<()> {
+        let codes = classification::predictions(&scores.assignment);
+        let classes = matches!(task.train.targets, Targets::Classes { .. });
+        let outputs = classification::predictions(&scores.outputs);
+        for row in 0..scores.uncertainty.len() {
+            let target = match targets {
+                Some(Targets::Classes { labels, .. }) => labels[row].to_string(),
+                Some(Targets::Regression(values)) => first(values, row),
+                None => String::new(),
+            };
+            let output = if classes { outputs[row].to_string() } else { first(&scores.outputs, row) };
+            let (u, code) = (scores.uncertainty[row].to_string(), codes[row].to_string());
+            csv.write_record([name, &row.to_string(), &u, &code, &target, &output])?;
+        }
+        Ok(())
+    };
+    split("held_out", &scores.held_out, Some(&task.held_out.targets))?;
+    split("test", &scores.test, Some(&task.test.targets))?;
+    for (name, scores) in &scores.ood {
+        split(name, scores, None)?;
+    }
+    save(path, &csv.into_inner()?)
+}
+
+fn first(table: &Table, row: usize) -> String {
+    table.row(row).first().map_or_else(String::new, ToString::to_string)
+}
+
+/// Writes what all runs of an experiment gave together: figures, report.html, and of several runs a summary.
+///
+/// # Errors
+/// When the folder cannot be written, or runs were measured on different sets.
+pub fn write_report(experiment: &Experiment, runs: &[Run], out: &Path) -> Result<()> {
+    let Some(first) = runs.first() else { return Ok(()) };
+    let summary = summarise(runs);
+    if runs.len() > 1 {
+        let table: serde_json::Map<_, _> =
+            summary.iter().map(|(name, summary)| (name.clone(), json!(summary))).collect();
+        write_json(&out.join("metrics.json"), &json!(table))?;
+    }
+    let drawn = figures(&experiment.data, first)?;
+    for named in &drawn {
+        save(&out.join(named.file).with_extension("svg"), named.figure.svg.as_bytes())?;
+    }
+    let baselines: Vec<_> = runs.iter().map(|run| run.comparison.scores.clone()).collect();
+    let html = training_report(experiment, runs, &baselines, &summary, drawn)?;
+    save(&out.join("report.html"), html.as_bytes())
+}

@@ -1,0 +1,65 @@
+//! The most important numbers of a run, by name, and their summary over seeds.
+
+use crate::{
+    experiment::Run,
+    measure::{evaluate::Evaluation, metrics::Summary},
+};
+
+/// The most important numbers, on one line.
+#[must_use]
+pub fn headline(evaluation: &Evaluation) -> String {
+    named(evaluation)
+        .into_iter()
+        .map(|(name, value)| format!("{name} {value:.4}"))
+        .collect::<Vec<_>>()
+        .join("  ")
+}
+
+/// Numbers that are summarised over seeds, by name.
+#[must_use]
+pub fn named(evaluation: &Evaluation) -> Vec<(String, f64)> {
+    let mut list = Vec::new();
+    if let Some(classification) = &evaluation.classification {
+        list.push(("accuracy".to_owned(), classification.accuracy));
+    }
+    if let Some(regression) = &evaluation.regression {
+        list.push(("RMSE".to_owned(), regression.rmse));
+    }
+    if let Some(detection) = &evaluation.report.misclassification {
+        list.push(("AUROC misclassified".to_owned(), detection.auroc));
+    }
+    for (name, detection) in &evaluation.report.ood {
+        list.push((format!("AUROC {name}"), detection.auroc));
+    }
+    if let Some(interval) = &evaluation.interval {
+        list.push(("nats to target unit".to_owned(), interval.scale));
+        list.extend(interval.truth.map(|truth| ("truth inside ±2su".to_owned(), truth)));
+        list.extend(evaluation.ratios.iter().map(|(name, ratio)| (format!("mean u {name} ÷ test"), *ratio)));
+    }
+    list.push(("median u".to_owned(), f64::from(evaluation.median_uncertainty)));
+    let least = evaluation.usage.iter().copied().fold(f32::INFINITY, f32::min);
+    list.push(("least prior".to_owned(), f64::from(least)));
+    list
+}
+
+/// The same numbers over all runs, and the error of networks without a bottleneck.
+#[must_use]
+pub fn summarise(all: &[Run]) -> Vec<(String, Summary)> {
+    let mut list = own_summary(all);
+    let plain: Vec<f64> = all.iter().filter_map(|run| run.comparison.plain_rmse).collect();
+    list.extend(Summary::of(&plain).map(|summary| ("RMSE of plain networks".to_owned(), summary)));
+    list
+}
+
+fn own_summary(all: &[Run]) -> Vec<(String, Summary)> {
+    let Some(first) = all.first() else { return Vec::new() };
+    let names = named(&first.evaluation).into_iter().map(|(name, _)| name);
+    names
+        .enumerate()
+        .filter_map(|(index, name)| {
+            let values: Vec<f64> =
+                all.iter().filter_map(|run| named(&run.evaluation).get(index).map(|(_, v)| *v)).collect();
+            Summary::of(&values).map(|summary| (name, summary))
+        })
+        .collect()
+}
