@@ -101,7 +101,7 @@ unsafe fn init(exploration: *mut Exploration, config: *const ExplorationConfig) 
         },
         warmup: found.warmup,
     };
-    let started = explore::Exploration::new(config).ok_or(DAB_ERR_CONFIG)?;
+    let started = explore::Exploration::new(config).map_err(|_| DAB_ERR_CONFIG)?;
     // SAFETY: `exploration` was checked, and `Stored` fits into it; the caller promises that it is writable.
     unsafe { ptr::put(exploration.cast::<Stored>(), Tagged::new(TAG, started)) };
     Ok(())
@@ -221,5 +221,5 @@ unsafe fn restore(exploration: *mut Exploration, bytes: *const u8, count: usize)
     // SAFETY: checked above; the caller promises readable bytes that nobody writes during the call.
     let saved = unsafe { ptr::slice(bytes, DAB_EXPLORATION_SAVED_BYTES) };
     let saved = saved.first_chunk().ok_or(DAB_ERR_TOO_SMALL)?;
-    if found.restore(saved) { Ok(()) } else { Err(DAB_ERR_SAVED_STATE) }
+    found.restore(saved).map_err(|_| DAB_ERR_SAVED_STATE)
 }

@@ -225,7 +225,7 @@ pub(crate) fn scratch_span(scratch: *const f32, floats: usize) -> Result<Span> {
 /// Returns DAB_OK, or DAB_ERR_RATES unless 0 < unfamiliar <= doubtful < 1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_set_thresholds(model: *mut Handle, doubtful: f32, unfamiliar: f32) -> Status {
-    let Some(rates) = Rates::new(doubtful, unfamiliar) else { return DAB_ERR_RATES };
+    let Ok(rates) = Rates::new(doubtful, unfamiliar) else { return DAB_ERR_RATES };
     // SAFETY: the caller's promises (dab.h, "Memory" and "Threads") are handed on.
     match unsafe { ptr::object_mut(model.cast::<Stored>(), TAG) } {
         Ok(loaded) => {
@@ -249,7 +249,7 @@ unsafe fn threshold(model: *const Handle, rate: f32, nats: *mut f32) -> Result<(
     // SAFETY: handed on.
     let (loaded, places) = unsafe { loaded(model)? };
     ptr::disjoint(&[span(nats, 1)?], &places)?;
-    Rates::new(rate, rate).ok_or(DAB_ERR_RATES)?;
+    Rates::new(rate, rate).map_err(|_| DAB_ERR_RATES)?;
     let table = loaded.model.calibration().ok_or(DAB_ERR_NOT_CALIBRATED)?;
     let found = table.threshold(rate).ok_or(DAB_ERR_NOT_CALIBRATED)?;
     // SAFETY: `nats` was checked above; the caller promises that it is writable.

@@ -66,6 +66,7 @@ fn monitor(model: &Model<'_>) -> Option<Monitor> {
         min_dwell: 10,
         timeout: 3,
     })
+    .ok()
 }
 
 /// Boots, watches the stream and prints each change. Whether the model could be used at all.
