@@ -3,10 +3,9 @@
 
 use dab_core::artifact::AlignedBytes;
 use dab_core::artifact::writer::{Spec, SpecError};
-use dab_core::codebook::{CodeCovariance, CodebookView, PrecisionLayout, PushError};
+use dab_core::codebook::{CodeCovariance, CodebookView, Layout, PrecisionLayout, PushError};
 use dab_core::gaussian::{Diagonal, Full, Gaussian};
-use dab_core::linalg::triangle::Layout;
-use dab_core::scalar::{LARGEST, SMALLEST};
+use dab_core::parts::{LARGEST, SMALLEST};
 use dab_core::{Codebook, CovarianceKind, InputError, Model};
 use dab_tests::specs::{self, Random, any, bare};
 use dab_tests::total::answers;

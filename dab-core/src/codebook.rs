@@ -21,7 +21,8 @@ use nalgebra::SVector;
 use crate::divergence::{self, CodeView, Precision};
 use crate::gaussian::{Covariance, Diagonal, Full, Gaussian, GaussianView, Spread};
 use crate::linalg::dot::{LANES, WIDE, fold, take};
-use crate::linalg::triangle::{Layout, Triangle, packed_len};
+pub use crate::linalg::triangle::Layout;
+use crate::linalg::triangle::{Triangle, packed_len};
 use crate::scalar::{SMALLEST, exp, flush, in_domain, saturate};
 
 /// Weights below this, 2⁻¹⁰⁰, are zero. The nearest code weighs at least 2⁻⁵⁰, so they cannot show in the
