@@ -4,7 +4,7 @@
 use dab_core::artifact::ArtifactError as E;
 use dab_core::artifact::schema::CalibrationMeta;
 use dab_core::artifact::{AlignedBytes, Part};
-use dab_core::scalar::{LARGEST, SMALLEST};
+use dab_core::parts::{LARGEST, SMALLEST};
 use dab_tests::attack::{CHOLESKY, MLP, SPECTRAL, changed, parts, read};
 use dab_tests::patch::{HEADER, Parts, seal, word};
 use dab_tests::specs::Random;

@@ -5,7 +5,7 @@ use dab_core::artifact::AlignedBytes;
 use dab_core::artifact::writer::CalibrationSpec;
 use dab_core::codebook::{CodeCovariance, Expected};
 use dab_core::gaussian::{Diagonal, Full, Gaussian};
-use dab_core::scalar::{LARGEST, SOFTPLUS_SHIFT, STD_FLOOR};
+use dab_core::parts::{LARGEST, SOFTPLUS_SHIFT, STD_FLOOR};
 use dab_core::{Codebook, CovarianceKind, Rates};
 use dab_tests::specs::{self, Random, bare, covariance};
 use nalgebra::{DMatrix, SMatrix, SVector};

@@ -12,7 +12,7 @@ use dab_core::artifact::schema::{
     MAX_WIDTH, Residual,
 };
 use dab_core::artifact::{AlignedBytes, Part};
-use dab_core::scalar::LARGEST;
+use dab_core::parts::LARGEST;
 use dab_core::{Activation, Model};
 use dab_tests::attack::{MLP, parts};
 use dab_tests::page::{names, table};

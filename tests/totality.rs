@@ -3,10 +3,9 @@
 
 use dab_core::artifact::AlignedBytes;
 use dab_core::artifact::writer::{Spec, SpecError};
-use dab_core::codebook::{CodeCovariance, CodebookView, PrecisionLayout, PushError};
+use dab_core::codebook::{CodeCovariance, CodebookView, Layout, PrecisionLayout, PushError};
 use dab_core::gaussian::{Diagonal, Full, Gaussian};
-use dab_core::linalg::triangle::Layout;
-use dab_core::scalar::{LARGEST, SMALLEST};
+use dab_core::parts::{LARGEST, SMALLEST};
 use dab_core::{Codebook, CovarianceKind, InputError, Model};
 use dab_tests::specs::{self, Random, any, bare};
 use dab_tests::total::answers;
@@ -237,7 +236,9 @@ fn a_codebook_without_live_codes_is_far_from_everything() {
 #[test]
 fn a_codebook_refuses_what_a_file_may_not_hold() {
     for alpha in [-1.0, f32::NAN, f32::INFINITY, 2.0 * LARGEST, 0.5 * SMALLEST] {
-        assert!(Codebook::<1, 1>::new(alpha).is_none(), "{alpha}");
+        let error = Codebook::<1, 1>::new(alpha).expect_err("no temperature");
+        let words = format!("alpha is {alpha}, allowed are 0 and numbers from 2^-50 to 2^50");
+        assert_eq!(error.to_string(), words);
     }
     let mut codebook = Codebook::<1, 1>::new(0.0).expect("a temperature");
     let gaussian = |std| Gaussian::<1, Diagonal>::new(SVector::repeat(0.0), SVector::repeat(std));
@@ -251,6 +252,10 @@ fn a_codebook_refuses_what_a_file_may_not_hold() {
     assert_eq!(codebook.push(&narrow, 1.0), Err(PushError::Precision));
     assert_eq!(codebook.push(&good, SMALLEST), Ok(()));
     assert_eq!(codebook.push(&good, 1.0), Err(PushError::Full));
+    let words = [PushError::Full, PushError::Prior, PushError::Precision].map(|error| error.to_string());
+    assert_eq!(words[0], "the codebook is full");
+    assert_eq!(words[1], "the prior is not 0 or a number from 2^-50 to 1");
+    assert_eq!(words[2], "the code is too narrow or too wide: its precision must stay within 2^-50 and 2^50");
     assert_eq!(codebook.assess(&good).uncertainty, 0.0, "the smallest prior is a prior");
 }
 

@@ -10,6 +10,8 @@
 //! a false-alarm rate that holds for every n and every distribution. The table keeps up to 256 of the n
 //! scores; between two of them the count is rounded *up*, so compression only makes alarms rarer.
 
+use core::fmt;
+
 /// Should the input be trusted?
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
@@ -32,11 +34,20 @@ impl Rates {
     /// One familiar input in twenty may be called doubtful, one in a hundred unfamiliar.
     pub const DEFAULT: Self = Self { doubtful: 0.05, unfamiliar: 0.01 };
 
-    /// `None` unless `0 < unfamiliar ≤ doubtful < 1`.
-    #[must_use]
-    pub fn new(doubtful: f32, unfamiliar: f32) -> Option<Self> {
-        (0.0 < unfamiliar && unfamiliar <= doubtful && doubtful < 1.0)
-            .then_some(Self { doubtful, unfamiliar })
+    /// Both rates.
+    ///
+    /// # Errors
+    /// Unless `0 < unfamiliar ≤ doubtful < 1`.
+    pub fn new(doubtful: f32, unfamiliar: f32) -> Result<Self, RatesError> {
+        for rate in [doubtful, unfamiliar] {
+            if !(0.0 < rate && rate < 1.0) {
+                return Err(RatesError::Range { rate });
+            }
+        }
+        if unfamiliar > doubtful {
+            return Err(RatesError::Order { doubtful, unfamiliar });
+        }
+        Ok(Self { doubtful, unfamiliar })
     }
 
     /// The rate of doubtful or worse.
@@ -63,6 +74,37 @@ impl Rates {
         }
     }
 }
+
+/// Why two numbers are not [`Rates`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum RatesError {
+    /// A rate is not above 0 and below 1.
+    Range {
+        /// The rate that was given.
+        rate: f32,
+    },
+    /// More inputs would be unfamiliar than doubtful or worse.
+    Order {
+        /// The rate of doubtful or worse that was given.
+        doubtful: f32,
+        /// The rate of unfamiliar that was given.
+        unfamiliar: f32,
+    },
+}
+
+impl fmt::Display for RatesError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Range { rate } => write!(f, "a false-alarm rate is {rate}, it must be above 0 and below 1"),
+            Self::Order { doubtful, unfamiliar } => {
+                write!(f, "the rate of unfamiliar, {unfamiliar}, is above the rate of doubtful, {doubtful}")
+            }
+        }
+    }
+}
+
+impl core::error::Error for RatesError {}
 
 /// The calibration table of an artifact.
 #[derive(Clone, Copy, Debug)]
@@ -97,6 +139,9 @@ impl Calibration<'_> {
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
+    use std::string::ToString;
+
     use super::*;
 
     #[test]
@@ -122,10 +167,15 @@ mod tests {
 
     #[test]
     fn rates_are_ordered_probabilities() {
-        assert!(Rates::new(0.01, 0.05).is_none());
-        assert!(Rates::new(0.05, 0.0).is_none());
-        assert!(Rates::new(1.0, 0.01).is_none());
-        assert!(Rates::new(f32::NAN, 0.01).is_none());
+        for (doubtful, unfamiliar, words) in [
+            (0.01, 0.05, "the rate of unfamiliar, 0.05, is above the rate of doubtful, 0.01"),
+            (0.05, 0.0, "a false-alarm rate is 0, it must be above 0 and below 1"),
+            (1.0, 0.01, "a false-alarm rate is 1, it must be above 0 and below 1"),
+            (f32::NAN, 0.01, "a false-alarm rate is NaN, it must be above 0 and below 1"),
+            (0.05, f32::NAN, "a false-alarm rate is NaN, it must be above 0 and below 1"),
+        ] {
+            assert_eq!(Rates::new(doubtful, unfamiliar).unwrap_err().to_string(), words);
+        }
         assert_eq!(Rates::DEFAULT.verdict(0.01), Verdict::Unfamiliar);
         assert_eq!(Rates::DEFAULT.verdict(0.05), Verdict::Doubtful);
         assert_eq!(Rates::DEFAULT.verdict(0.051), Verdict::Familiar);

@@ -13,13 +13,16 @@
 //! [`CodebookView`] borrows (an artifact in flash); [`Codebook`] owns (Rust firmware, adaptation on the
 //! device). The owned one is a view's worth of storage: every formula is the view's.
 
+use core::fmt;
+
 use heapless::Vec;
 use nalgebra::SVector;
 
 use crate::divergence::{self, CodeView, Precision};
 use crate::gaussian::{Covariance, Diagonal, Full, Gaussian, GaussianView, Spread};
 use crate::linalg::dot::{LANES, WIDE, fold, take};
-use crate::linalg::triangle::{Layout, Triangle, packed_len};
+pub use crate::linalg::triangle::Layout;
+use crate::linalg::triangle::{Triangle, packed_len};
 use crate::scalar::{SMALLEST, exp, flush, in_domain, saturate};
 
 /// Weights below this, 2⁻¹⁰⁰, are zero. The nearest code weighs at least 2⁻⁵⁰, so they cannot show in the
@@ -238,6 +241,43 @@ pub enum PushError {
     Precision,
 }
 
+impl fmt::Display for PushError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full => "the codebook is full",
+            Self::Prior => "the prior is not 0 or a number from 2^-50 to 1",
+            Self::Precision => {
+                "the code is too narrow or too wide: its precision must stay within 2^-50 and 2^50"
+            }
+        })
+    }
+}
+
+impl core::error::Error for PushError {}
+
+/// Why there is no [`Codebook`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum CodebookError {
+    /// The temperature is negative or not in the numeric domain.
+    Alpha {
+        /// The temperature that was given.
+        alpha: f32,
+    },
+}
+
+impl fmt::Display for CodebookError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Alpha { alpha } => {
+                write!(f, "alpha is {alpha}, allowed are 0 and numbers from 2^-50 to 2^50")
+            }
+        }
+    }
+}
+
+impl core::error::Error for CodebookError {}
+
 /// Kinds of covariance that codes can have; what a code stores of its precision.
 pub trait CodeCovariance<const D: usize>: Covariance<D> {
     /// How precisions of this kind lie in memory.
@@ -298,13 +338,15 @@ pub struct Codebook<const K: usize, const D: usize, S: CodeCovariance<D> = Diago
 }
 
 impl<const K: usize, const D: usize, S: CodeCovariance<D>> Codebook<K, D, S> {
-    /// An empty codebook of temperature `alpha`. `None` when that is negative or not in the numeric domain.
-    #[must_use]
-    pub const fn new(alpha: f32) -> Option<Self> {
+    /// An empty codebook of temperature `alpha`.
+    ///
+    /// # Errors
+    /// When the temperature is negative or not in the numeric domain.
+    pub const fn new(alpha: f32) -> Result<Self, CodebookError> {
         if !(in_domain(alpha) && alpha >= 0.0) {
-            return None;
+            return Err(CodebookError::Alpha { alpha });
         }
-        Some(Self {
+        Ok(Self {
             alpha,
             means: Vec::new(),
             precisions: Vec::new(),

@@ -14,7 +14,7 @@
 
 use crate::gaussian::{GaussianView, Spread};
 use crate::linalg::dot::{LANES, Lanes, WIDE, add_tail, fold};
-use crate::linalg::triangle::Triangle;
+pub use crate::linalg::triangle::Triangle;
 use crate::scalar::{ln, saturate};
 
 /// The precision of a code.

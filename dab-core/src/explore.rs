@@ -8,6 +8,8 @@
 //! deviation it keeps its size. `compute` never changes the statistics and `update` never gives a
 //! bonus: evaluation runs must not teach the normaliser, and a batch is computed with one normaliser.
 
+use core::fmt;
+
 use crate::artifact::crc::crc32c;
 use crate::running::Running;
 use crate::scalar::{LARGEST, exp, tame};
@@ -60,14 +62,20 @@ impl Schedule {
         }
     }
 
-    fn is_sound(&self) -> bool {
-        let sound = |w: f32| w.abs() <= LARGEST;
-        match *self {
-            Self::Constant { start } => sound(start),
+    fn check(&self) -> Result<(), ConfigError> {
+        let (weights, steps) = match *self {
+            Self::Constant { start } => ([start, start], 1),
             Self::Linear { start, end, steps } | Self::Exponential { start, end, steps } => {
-                sound(start) && sound(end) && steps > 0
+                ([start, end], steps)
+            }
+        };
+        for weight in weights {
+            // Also false for NaN.
+            if !matches!(weight.abs().partial_cmp(&LARGEST), Some(order) if order.is_le()) {
+                return Err(ConfigError::Weight { weight });
             }
         }
+        if steps == 0 { Err(ConfigError::Steps) } else { Ok(()) }
     }
 }
 
@@ -84,6 +92,75 @@ pub struct Config {
     pub warmup: u64,
 }
 
+/// Why a [`Config`] describes no bonus.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// A weight of the schedule is NaN or beyond ±2⁵⁰.
+    Weight {
+        /// The weight that was given.
+        weight: f32,
+    },
+    /// The schedule has a length of 0 steps.
+    Steps,
+    /// `clip` is not above 0, is NaN, or beyond 2⁵⁰.
+    Clip {
+        /// The limit that was given.
+        clip: f32,
+    },
+    /// The warm-up is shorter than the two updates that a deviation needs.
+    Warmup {
+        /// The updates that were given.
+        warmup: u64,
+    },
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Weight { weight } => {
+                write!(f, "the schedule has the weight {weight}, allowed are magnitudes up to 2^50")
+            }
+            Self::Steps => write!(f, "the schedule has 0 steps, it needs at least 1"),
+            Self::Clip { clip } => write!(f, "clip is {clip}, allowed are numbers above 0, up to 2^50"),
+            Self::Warmup { warmup } => write!(f, "the warm-up has {warmup} updates, it needs at least 2"),
+        }
+    }
+}
+
+impl core::error::Error for ConfigError {}
+
+/// Why bytes are not a saved normaliser.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RestoreError {
+    /// The bytes do not begin like a saved normaliser of this version.
+    NotSaved,
+    /// The checksum does not fit the bytes.
+    Checksum {
+        /// Checksum in the bytes.
+        stored: u32,
+        /// Checksum of the bytes.
+        computed: u32,
+    },
+    /// The checksum fits, but no uncertainties have such statistics.
+    Statistics,
+}
+
+impl fmt::Display for RestoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::NotSaved => write!(f, "these bytes are not a saved normaliser"),
+            Self::Checksum { stored, computed } => {
+                write!(f, "the saved normaliser is damaged (checksum {computed:08x}, stored {stored:08x})")
+            }
+            Self::Statistics => write!(f, "no uncertainties have the statistics of this saved normaliser"),
+        }
+    }
+}
+
+impl core::error::Error for RestoreError {}
+
 /// The bonus and its running normaliser.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Exploration {
@@ -92,13 +169,20 @@ pub struct Exploration {
 }
 
 impl Exploration {
-    /// A bonus that has seen nothing. `None` unless weights are within ±2⁵⁰, `steps` and `clip` above 0
-    /// and `warmup` at least 2.
-    #[must_use]
-    pub fn new(config: Config) -> Option<Self> {
-        let sound =
-            config.schedule.is_sound() && config.clip > 0.0 && config.clip <= LARGEST && config.warmup >= 2;
-        sound.then_some(Self { config, running: Running::EMPTY })
+    /// A bonus that has seen nothing.
+    ///
+    /// # Errors
+    /// Unless weights are within ±2⁵⁰, `steps` and `clip` above 0 and `warmup` at least 2.
+    pub fn new(config: Config) -> Result<Self, ConfigError> {
+        let Config { schedule, clip, warmup, .. } = config;
+        schedule.check()?;
+        if !(clip > 0.0 && clip <= LARGEST) {
+            return Err(ConfigError::Clip { clip });
+        }
+        if warmup < 2 {
+            return Err(ConfigError::Warmup { warmup });
+        }
+        Ok(Self { config, running: Running::EMPTY })
     }
 
     /// Teaches the normaliser one uncertainty, nats. One that is not finite is ignored.
@@ -148,28 +232,31 @@ impl Exploration {
         bytes
     }
 
-    /// Continues with a saved normaliser; `false`, and nothing changes, when the bytes are damaged or not
-    /// one.
-    #[must_use]
-    pub fn restore(&mut self, bytes: &[u8; SAVED_BYTES]) -> bool {
-        let Some((tag, rest)) = bytes.split_first_chunk::<4>() else { return false };
-        let Some((crc, running)) = rest.split_first_chunk::<4>() else { return false };
-        let Some(running) = running.first_chunk::<32>() else { return false };
-        if *tag != TAG || u32::from_le_bytes(*crc) != crc32c(running) {
-            return false;
+    /// Continues with a saved normaliser.
+    ///
+    /// # Errors
+    /// When the bytes are damaged or are not one. Nothing changes then.
+    pub fn restore(&mut self, bytes: &[u8; SAVED_BYTES]) -> Result<(), RestoreError> {
+        let (tag, rest) = bytes.split_first_chunk::<4>().ok_or(RestoreError::NotSaved)?;
+        let (crc, rest) = rest.split_first_chunk::<4>().ok_or(RestoreError::NotSaved)?;
+        let running = rest.first_chunk::<32>().ok_or(RestoreError::NotSaved)?;
+        if *tag != TAG {
+            return Err(RestoreError::NotSaved);
         }
-        match Running::from_bytes(running) {
-            Some(running) => {
-                self.running = running;
-                true
-            }
-            None => false,
+        let (stored, computed) = (u32::from_le_bytes(*crc), crc32c(running));
+        if stored != computed {
+            return Err(RestoreError::Checksum { stored, computed });
         }
+        self.running = Running::from_bytes(running).ok_or(RestoreError::Statistics)?;
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
+    use std::string::ToString;
+
     use super::*;
     use proptest::prelude::*;
 
@@ -188,18 +275,51 @@ mod tests {
     }
 
     #[test]
-    fn unsound_configurations_are_refused() {
+    fn unsound_configurations_are_refused_in_words() {
         let line = |start, end, steps| Schedule::Linear { start, end, steps };
-        for config in [
-            Config { clip: 0.0, ..PLAIN },
-            Config { clip: f32::NAN, ..PLAIN },
-            Config { warmup: 1, ..PLAIN },
-            Config { schedule: line(f32::NAN, 0.0, 1), ..PLAIN },
-            Config { schedule: line(1.0, f32::INFINITY, 1), ..PLAIN },
-            Config { schedule: line(1.0, 0.0, 0), ..PLAIN },
+        for (config, words) in [
+            (Config { clip: 0.0, ..PLAIN }, "clip is 0, allowed are numbers above 0, up to 2^50"),
+            (Config { clip: f32::NAN, ..PLAIN }, "clip is NaN, allowed are numbers above 0, up to 2^50"),
+            (Config { warmup: 1, ..PLAIN }, "the warm-up has 1 updates, it needs at least 2"),
+            (
+                Config { schedule: line(f32::NAN, 0.0, 1), ..PLAIN },
+                "the schedule has the weight NaN, allowed are magnitudes up to 2^50",
+            ),
+            (
+                Config { schedule: line(1.0, f32::INFINITY, 1), ..PLAIN },
+                "the schedule has the weight inf, allowed are magnitudes up to 2^50",
+            ),
+            (
+                Config { schedule: line(1.0, 0.0, 0), ..PLAIN },
+                "the schedule has 0 steps, it needs at least 1",
+            ),
         ] {
-            assert!(Exploration::new(config).is_none(), "{config:?}");
+            assert_eq!(Exploration::new(config).unwrap_err().to_string(), words);
         }
+    }
+
+    #[test]
+    fn bytes_that_are_no_normaliser_are_refused_in_words() {
+        let mut bonus = Exploration::new(PLAIN).unwrap();
+        let saved = bonus.save();
+        let mut refused = |change: fn(&mut [u8; SAVED_BYTES])| {
+            let mut bytes = saved;
+            change(&mut bytes);
+            bonus.restore(&bytes).unwrap_err().to_string()
+        };
+        assert_eq!(refused(|b| b[0] = b'x'), "these bytes are not a saved normaliser");
+        assert_eq!(
+            refused(|b| b[4] ^= 1),
+            "the saved normaliser is damaged (checksum 8a9136aa, stored 8a9136ab)",
+        );
+        // A mean of a quarter of no numbers, with a checksum that fits.
+        let wrong = refused(|b| {
+            b[23] = 0x3f;
+            b[22] = 0xd0;
+            let crc = crc32c(&b[8..]).to_le_bytes();
+            b[4..8].copy_from_slice(&crc);
+        });
+        assert_eq!(wrong, "no uncertainties have the statistics of this saved normaliser");
     }
 
     #[test]
@@ -242,13 +362,13 @@ mod tests {
             seen.iter().for_each(|&u| bonus.update(u));
             let mut saved = bonus.save();
             let mut other = Exploration::new(PLAIN).unwrap();
-            prop_assert!(other.restore(&saved));
+            prop_assert_eq!(other.restore(&saved), Ok(()));
             prop_assert_eq!(other.compute(u, 3).to_bits(), bonus.compute(u, 3).to_bits());
             bonus.update(u);
             other.update(u);
             prop_assert_eq!(other.save(), bonus.save());
             saved[flip / 8] ^= 1 << (flip % 8);
-            prop_assert!(!other.restore(&saved));
+            prop_assert!(other.restore(&saved).is_err());
             prop_assert_eq!(other, bonus, "a refusal changes nothing");
         }
     }

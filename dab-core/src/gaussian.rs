@@ -1,6 +1,6 @@
 //! Gaussians: what an encoder makes of an input, and what a code is.
 //!
-//! raw head outputs → [`encoder`] → `Gaussian` → [`divergence`](crate::divergence).
+//! raw head outputs → encoder → `Gaussian` → [`divergence`](crate::divergence).
 //!
 //! ```text
 //! diagonal: variance vᵢ, ln|Σ| = Σ ln vᵢ        full: factor V with Σ = V Vᵀ, ln|Σ| = 2 Σ ln lᵢ
@@ -15,6 +15,7 @@
 use nalgebra::{SMatrix, SVector};
 
 use crate::encoder;
+pub use crate::linalg::jacobi::work_len as spectral_work_len;
 use crate::linalg::triangle::packed_len;
 use crate::scalar;
 
@@ -162,8 +163,8 @@ impl<const D: usize> Gaussian<D, Full> {
     }
 
     /// From `D + D(D+1)/2` raw head outputs, spectral parametrisation (method.md E2); `work` has
-    /// [`work_len`](crate::linalg::jacobi::work_len) of `D` floats, contents ignored. `None` for another length of `raw`, or too
-    /// short a `work`.
+    /// [`spectral_work_len`] of `D` floats, contents ignored. `None` for another length of `raw`, or too short a
+    /// `work`.
     #[must_use]
     pub fn from_spectral_raw(raw: &[f32], work: &mut [f32]) -> Option<Self> {
         let (mean, spread) = raw.split_at_checked(D).filter(|(_, s)| s.len() == packed_len(D))?;

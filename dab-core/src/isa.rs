@@ -4,7 +4,7 @@
 //! its processor implements [`Isa`] by calling [`Kernel::call`] from a function with wider target features
 //! (with the `pulp` crate it takes no `unsafe` either); the kernels are always inlined, so they are
 //! compiled for the wider registers there. The bits cannot change: the order of every sum is fixed
-//! ([`linalg::dot`](crate::linalg::dot)).
+//! (`linalg/dot.rs`).
 
 /// Work that is inlined wherever it is called. Implement `call` with `#[inline(always)]`: a closure would
 /// be compiled for the baseline and only called from the wider function.

@@ -3,7 +3,7 @@
 //! input → normalise → `y = act(W x + b)`, optionally with an earlier activation added → features.
 //!
 //! Every value that leaves a layer is brought back into the numeric domain
-//! ([`scalar`](crate::scalar)): a far-away input saturates, it never turns into NaN.
+//! (`scalar.rs`): a far-away input saturates, it never turns into NaN.
 
 use serde::{Deserialize, Serialize};
 

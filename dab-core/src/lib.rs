@@ -6,9 +6,9 @@
 //! bytes → checked Model view → features → Gaussian → distances → assignment → Assessment
 //! ```
 //!
-//! [`model`] has the entry points, [`artifact`] the file and its checks, [`layers`] and [`encoder`] the way to a
+//! [`model`] has the entry points, [`artifact`] the file and its checks, [`layers`] and [`gaussian`] the way to a
 //! Gaussian, [`divergence`] and [`codebook`] the distances. Every target gives the same bits because sums have
-//! one order ([`linalg::dot`]) and no function comes from the platform ([`scalar`]).
+//! one order (`linalg/dot.rs`) and no function comes from the platform (`scalar.rs`).
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -22,18 +22,18 @@ pub mod artifact;
 pub mod calibration;
 pub mod codebook;
 pub mod divergence;
-pub mod encoder;
+mod encoder;
 pub mod error;
 pub mod explore;
 pub mod gaussian;
 pub mod isa;
 pub mod layers;
-pub mod linalg;
+mod linalg;
 pub mod model;
 pub mod monitor;
 mod pass;
-pub mod running;
-pub mod scalar;
+mod running;
+mod scalar;
 
 pub use artifact::ArtifactError;
 pub use artifact::schema::{CovarianceKind, Task};
@@ -44,3 +44,12 @@ pub use gaussian::Gaussian;
 pub use isa::Isa;
 pub use layers::Activation;
 pub use model::{Assessment, Model, Shape};
+pub use running::Running;
+
+/// What the tests of other crates and [`aligned_artifact!`] need. Not part of the interface: it may change in any
+/// version.
+#[doc(hidden)]
+pub mod parts {
+    pub use crate::artifact::embed::Aligned;
+    pub use crate::scalar::{LARGEST, SMALLEST, SOFTPLUS_SHIFT, STD_FLOOR};
+}

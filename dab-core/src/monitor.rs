@@ -12,6 +12,8 @@
 //! No clock inside: time is the caller's tick counter, which may wrap around. Every call costs the same few
 //! operations, whatever the window.
 
+use core::fmt;
+
 use crate::running::Running;
 
 /// Most inputs that vote.
@@ -51,17 +53,74 @@ impl Config {
         }
     }
 
-    fn is_sound(&self) -> bool {
-        let votes = 1..=self.window;
-        self.enter.is_finite()
-            && self.exit.is_finite()
-            && self.exit <= self.enter
-            && (1..=MAX_WINDOW).contains(&self.window)
-            && votes.contains(&self.enter_votes)
-            && votes.contains(&self.exit_votes)
-            && self.timeout <= i32::MAX as u32
+    fn check(&self) -> Result<(), ConfigError> {
+        let Self { enter, exit, window, timeout, .. } = *self;
+        if !(enter.is_finite() && exit.is_finite() && exit <= enter) {
+            return Err(ConfigError::Thresholds { enter, exit });
+        }
+        if !(1..=MAX_WINDOW).contains(&window) {
+            return Err(ConfigError::Window { window });
+        }
+        for votes in [self.enter_votes, self.exit_votes] {
+            if !(1..=window).contains(&votes) {
+                return Err(ConfigError::Votes { votes, window });
+            }
+        }
+        if timeout > i32::MAX as u32 {
+            return Err(ConfigError::Timeout { timeout });
+        }
+        Ok(())
     }
 }
+
+/// Why a [`Config`] describes no monitor.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// A threshold is not finite, or `exit` lies above `enter`.
+    Thresholds {
+        /// The upper threshold that was given.
+        enter: f32,
+        /// The lower threshold that was given.
+        exit: f32,
+    },
+    /// The window is empty or longer than [`MAX_WINDOW`].
+    Window {
+        /// The window that was given.
+        window: u8,
+    },
+    /// `enter_votes` or `exit_votes` is 0 or more than the window.
+    Votes {
+        /// The votes that were given.
+        votes: u8,
+        /// How many inputs vote.
+        window: u8,
+    },
+    /// The timeout is more than half of the clock's range.
+    Timeout {
+        /// The timeout that was given, ticks.
+        timeout: u32,
+    },
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Thresholds { enter, exit } => {
+                write!(f, "enter is {enter} and exit {exit}: both must be finite, and exit at most enter")
+            }
+            Self::Window { window } => write!(f, "the window is {window}, allowed are 1 to {MAX_WINDOW}"),
+            Self::Votes { votes, window } => {
+                write!(f, "{votes} votes cannot decide among {window} inputs, allowed are 1 to {window}")
+            }
+            Self::Timeout { timeout } => {
+                write!(f, "the timeout is {timeout} ticks, allowed are at most {}", i32::MAX)
+            }
+        }
+    }
+}
+
+impl core::error::Error for ConfigError {}
 
 /// Who may drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,11 +171,13 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// A monitor that has seen nothing, and therefore trusts nothing. `None` unless `exit ≤ enter`, both
-    /// finite, `1 ≤ votes ≤ window ≤ 32` and `timeout < 2³¹`.
-    #[must_use]
-    pub fn new(config: Config) -> Option<Self> {
-        config.is_sound().then(|| Self {
+    /// A monitor that has seen nothing, and therefore trusts nothing.
+    ///
+    /// # Errors
+    /// Unless `exit ≤ enter`, both finite, `1 ≤ votes ≤ window ≤ 32` and `timeout < 2³¹`.
+    pub fn new(config: Config) -> Result<Self, ConfigError> {
+        config.check()?;
+        Ok(Self {
             config,
             state: State::Stale,
             now: 0,
@@ -130,6 +191,7 @@ impl Monitor {
     }
 
     /// Takes in an uncertainty that was measured at `now` and says who may drive.
+    #[must_use = "the fallback must drive unless this is State::Nominal"]
     pub fn observe(&mut self, now: u32, uncertainty: f32) -> State {
         self.advance(now);
         if self.state == State::Stale {
@@ -165,6 +227,7 @@ impl Monitor {
 
     /// Says who may drive at `now` when there is no new input: call it from the control loop, so that silence
     /// is noticed.
+    #[must_use = "the fallback must drive unless this is State::Nominal"]
     pub fn poll(&mut self, now: u32) -> State {
         self.advance(now);
         self.state
@@ -221,6 +284,7 @@ impl Monitor {
 #[cfg(test)]
 mod tests {
     extern crate std;
+    use std::string::ToString;
     use std::vec::Vec;
 
     use super::*;
@@ -234,7 +298,7 @@ mod tests {
     fn nominal() -> Monitor {
         let mut monitor = Monitor::new(config()).unwrap();
         for now in 0..=100 {
-            monitor.observe(now, 0.5);
+            let _ = monitor.observe(now, 0.5);
         }
         assert_eq!(monitor.state(), State::Nominal);
         monitor
@@ -289,22 +353,25 @@ mod tests {
     }
 
     #[test]
-    fn unsound_configurations_are_refused() {
-        let broken: [fn(&mut Config); 9] = [
-            |c| c.enter = f32::NAN,
-            |c| c.exit = f32::NEG_INFINITY,
-            |c| c.exit = 3.0,
-            |c| c.window = 0,
-            |c| c.window = 33,
-            |c| c.enter_votes = 0,
-            |c| c.enter_votes = 6,
-            |c| c.exit_votes = 6,
-            |c| c.timeout = 1 << 31,
+    fn unsound_configurations_are_refused_in_words() {
+        let broken: [(fn(&mut Config), &str); 9] = [
+            (|c| c.enter = f32::NAN, "enter is NaN and exit 1: both must be finite, and exit at most enter"),
+            (
+                |c| c.exit = f32::NEG_INFINITY,
+                "enter is 2 and exit -inf: both must be finite, and exit at most enter",
+            ),
+            (|c| c.exit = 3.0, "enter is 2 and exit 3: both must be finite, and exit at most enter"),
+            (|c| c.window = 0, "the window is 0, allowed are 1 to 32"),
+            (|c| c.window = 33, "the window is 33, allowed are 1 to 32"),
+            (|c| c.enter_votes = 0, "0 votes cannot decide among 5 inputs, allowed are 1 to 5"),
+            (|c| c.enter_votes = 6, "6 votes cannot decide among 5 inputs, allowed are 1 to 5"),
+            (|c| c.exit_votes = 6, "6 votes cannot decide among 5 inputs, allowed are 1 to 5"),
+            (|c| c.timeout = 1 << 31, "the timeout is 2147483648 ticks, allowed are at most 2147483647"),
         ];
-        for change in broken {
+        for (change, words) in broken {
             let mut config = config();
             change(&mut config);
-            assert!(Monitor::new(config).is_none(), "{config:?}");
+            assert_eq!(Monitor::new(config).unwrap_err().to_string(), words);
         }
     }
 

@@ -72,7 +72,7 @@ impl Running {
 
     /// Everything, little-endian: count, mean, m2, min, max.
     #[must_use]
-    pub fn to_bytes(&self) -> [u8; 32] {
+    pub(crate) fn to_bytes(&self) -> [u8; 32] {
         let mut bytes = [0; 32];
         let words = [self.count, self.mean.to_bits(), self.m2.to_bits(), range_bits(self.min, self.max)];
         for (to, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(words) {
@@ -83,7 +83,7 @@ impl Running {
 
     /// What [`Running::to_bytes`] gave; `None` for numbers that no stream has.
     #[must_use]
-    pub fn from_bytes(bytes: &[u8; 32]) -> Option<Self> {
+    pub(crate) fn from_bytes(bytes: &[u8; 32]) -> Option<Self> {
         let mut words = [0u64; 4];
         for (word, from) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
             *word = u64::from_le_bytes(*from);

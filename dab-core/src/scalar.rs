@@ -6,10 +6,11 @@
 //! products 2⁻¹²³, so no subnormal arises either, and a process that runs with flush-to-zero (a
 //! foreign library may have set it) still gets the same bits.
 //!
-//! `ln` comes from libm on every target, also where the platform has its own: the host's differs from libm's in
-//! the last bit for about one input in two hundred. `exp` is plain arithmetic, here: the same bits by
-//! construction, no branch, and as wide as the machine. All others are made of these two, so that a device
-//! carries no other.
+//! `exp` and `ln` are written here with additions, products, quotients and operations on bits, in one order. So
+//! they have the same bits on every target, which the platform's functions do not promise. They have no branch,
+//! so a wide machine computes several at a time. All other functions are made of these two, and a device carries
+//! the code of no other. Only the square root comes from libm: it is correctly rounded, so that every version of
+//! libm gives the same bits.
 
 /// The smallest non-zero magnitude of the domain, 2⁻⁵⁰ ≈ 8.9e-16.
 pub const SMALLEST: f32 = 1.0 / LARGEST;
@@ -56,6 +57,9 @@ pub fn saturate(x: f32) -> f32 {
 /// Below this e^x is not a normal number.
 const LOWEST: f32 = -87.3;
 
+/// ln 2 in two parts. The first, 355/512, has so few bits that its multiples by an exponent are exact.
+const LN_2: [f32; 2] = [0.693_359_4, -2.121_944_4e-4];
+
 /// `q` and 2ⁿ of `eˣ = 2ⁿ (1 + q)`, |q| < 0.42, for x limited to where 2ⁿ is a normal number.
 ///
 /// Ours because assignments need one per code: it has no branch, so a wide machine computes eight at a
@@ -66,8 +70,6 @@ fn exp_parts(x: f32) -> (f32, f32) {
     const HIGHEST: f32 = 88.3;
     /// Adding it rounds to a whole number, which is then in the last bits.
     const ROUND: f32 = 12_582_912.0;
-    /// ln 2 in two parts, of which the first has few bits: its multiples are exact.
-    const LN_2: [f32; 2] = [0.693_359_4, -2.121_944_4e-4];
     /// Least-squares polynomial for (e^r − 1 − r) / r².
     const P: [f32; 6] = [1.987_569_1e-4, 1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 0.166_666_65, 0.5];
     let limited = if x > HIGHEST { HIGHEST } else { x };
@@ -94,11 +96,34 @@ fn exp_minus_one(x: f32) -> f32 {
     q * power + (power - 1.0)
 }
 
-/// Natural logarithm, within 1 ulp.
-#[inline(always)]
+/// Natural logarithm of a positive normal number, within 0.91 ulp, and monotone. ln 1 is exactly 0. Zero, negative
+/// and subnormal numbers, infinities and NaN give a number without a meaning; no caller has them.
+///
+/// ```text
+/// x = 2ⁿ (1 + f),   √½ ≤ 1 + f < √2,   s = f / (2 + f)
+/// ln x = n ln 2 + 2 atanh s = n ln 2 + f − ½ f² + s (½ f² + R(s²))
+/// ```
+///
+/// The two large terms, n ln 2 and f, are added without an error: what their sum loses is kept.
+#[cfg_attr(target_pointer_width = "64", inline(always))]
 #[must_use]
 pub fn ln(x: f32) -> f32 {
-    libm::logf(x)
+    /// The bits of √½: numbers from here up to √2 have n = 0.
+    const SQRT_HALF: u32 = 0x3f35_04f3;
+    /// Minimax polynomial for (2 atanh s − 2 s) / s³ in s². Its error is below 0.02 ulp of the result.
+    const P: [f32; 3] = [0.298_717_28, 0.399_775_42, 0.666_667_76];
+    let n = x.to_bits().wrapping_sub(SQRT_HALF).cast_signed() >> 23;
+    let f = f32::from_bits(x.to_bits().wrapping_sub(n.cast_unsigned() << 23)) - 1.0;
+    let n = n as f32;
+    let s = f / (2.0 + f);
+    let z = s * s;
+    let r = ((P[0] * z + P[1]) * z + P[2]) * z;
+    let half_square = 0.5 * f * f;
+    let small = n * LN_2[1] + (s * (half_square + r) - half_square);
+    let large = n * LN_2[0];
+    let sum = large + f;
+    let lost = f - (sum - large);
+    sum + (lost + small)
 }
 
 /// Square root, correctly rounded.
@@ -209,6 +234,41 @@ mod tests {
     fn exact_where_it_shows() {
         assert_eq!(sqrt(0.0), 0.0);
         assert_eq!(exp(0.0), 1.0);
+        assert_eq!(ln(1.0).to_bits(), 0, "+0, not −0");
+    }
+
+    /// Error of `ln(x)` in units of the last place of the exact value.
+    fn ulps_of_ln(x: f32) -> f64 {
+        let exact = libm::log(f64::from(x));
+        let exponent = ((exact.to_bits() >> 52) & 0x7ff) as i32 - 1023;
+        (f64::from(ln(x)) - exact).abs() / libm::exp2(f64::from(exponent - 23))
+    }
+
+    /// Walks through positive numbers, `step` of their bits at a time.
+    fn check_ln(bits: core::ops::Range<u32>, step: usize) {
+        /// The largest error is 0.9038 ulp, at 0.70665926: this function says so of all positive normal numbers,
+        /// with a step of 1, in some minutes.
+        const ULPS: f64 = 0.904;
+        let mut last = f32::NEG_INFINITY;
+        for x in bits.step_by(step).map(f32::from_bits).filter(|&x| x != 1.0) {
+            assert!(ulps_of_ln(x) <= ULPS, "ln {x:e} is off by {} ulp", ulps_of_ln(x));
+            assert!(ln(x) >= last, "ln falls at {x:e}");
+            last = ln(x);
+        }
+    }
+
+    #[test]
+    fn ln_agrees_with_float64_on_every_number_around_1() {
+        check_ln(0.5f32.to_bits()..2f32.to_bits(), 1);
+        assert!(ulps_of_ln(0.706_659_26) > 0.9, "the worst argument is among them");
+    }
+
+    #[test]
+    fn ln_agrees_with_float64_at_all_exponents() {
+        // 2051 is odd, so that all low bits of the mantissa occur.
+        check_ln(f32::MIN_POSITIVE.to_bits()..f32::INFINITY.to_bits(), 2051);
+        check_ln((f32::MAX.to_bits() - 1000)..f32::INFINITY.to_bits(), 1);
+        check_ln(f32::MIN_POSITIVE.to_bits()..f32::MIN_POSITIVE.to_bits() + 1000, 1);
     }
 
     #[test]

@@ -114,7 +114,7 @@ unsafe fn init(exploration: *mut Exploration, config: *const ExplorationConfig) 
         },
         warmup: found.warmup,
     };
-    let started = explore::Exploration::new(config).ok_or(DAB_ERR_CONFIG)?;
+    let started = explore::Exploration::new(config).map_err(|_| DAB_ERR_CONFIG)?;
     // SAFETY: `span` checked that `exploration` is not NULL and aligned, and `Stored` fits into it (asserted above); the
     // caller promises that it is writable.
     unsafe { ptr::put(exploration.cast::<Stored>(), Tagged::new(TAG, started)) };
@@ -254,5 +254,5 @@ unsafe fn restore(exploration: *mut Exploration, bytes: *const u8, count: usize)
     // readable, and that nobody writes them during the call.
     let saved = unsafe { ptr::slice(bytes, DAB_EXPLORATION_SAVED_BYTES) };
     let saved = saved.first_chunk().ok_or(DAB_ERR_TOO_SMALL)?;
-    if found.restore(saved) { Ok(()) } else { Err(DAB_ERR_SAVED_STATE) }
+    found.restore(saved).map_err(|_| DAB_ERR_SAVED_STATE)
 }

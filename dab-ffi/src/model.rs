@@ -243,7 +243,7 @@ pub(crate) fn scratch_span(scratch: *const f32, floats: usize) -> Result<Span> {
 /// Returns DAB_OK, or DAB_ERR_RATES unless 0 < unfamiliar <= doubtful < 1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_set_rates(model: *mut Handle, doubtful: f32, unfamiliar: f32) -> Status {
-    let Some(rates) = Rates::new(doubtful, unfamiliar) else { return DAB_ERR_RATES };
+    let Ok(rates) = Rates::new(doubtful, unfamiliar) else { return DAB_ERR_RATES };
     // SAFETY: `object_mut` checks pointer and tag; the caller promises a model, and that nobody uses it during this call
     // (dab.h, "THREADS").
     match unsafe { ptr::object_mut(model.cast::<Stored>(), TAG) } {
@@ -271,7 +271,7 @@ unsafe fn threshold(model: *const Handle, rate: f32, nats: *mut f32) -> Result<(
     // writes to.
     let (loaded, places) = unsafe { loaded(model)? };
     ptr::disjoint(&[span(nats, 1)?], &places)?;
-    Rates::new(rate, rate).ok_or(DAB_ERR_RATES)?;
+    Rates::new(rate, rate).map_err(|_| DAB_ERR_RATES)?;
     let table = loaded.model.calibration().ok_or(DAB_ERR_NOT_CALIBRATED)?;
     let found = table.threshold(rate).ok_or(DAB_ERR_NOT_CALIBRATED)?;
     // SAFETY: `span` checked that `nats` is not NULL and aligned; the caller promises that it is writable.

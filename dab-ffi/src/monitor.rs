@@ -139,7 +139,7 @@ unsafe fn init(monitor: *mut Monitor, config: *const MonitorConfig) -> Result<()
         min_dwell: found.min_dwell,
         timeout: found.timeout,
     };
-    let started = monitor::Monitor::new(config).ok_or(DAB_ERR_CONFIG)?;
+    let started = monitor::Monitor::new(config).map_err(|_| DAB_ERR_CONFIG)?;
     // SAFETY: `span` checked that `monitor` is not NULL and aligned, and `Stored` fits into it (asserted above); the
     // caller promises that it is writable.
     unsafe { ptr::put(monitor.cast::<Stored>(), Tagged::new(TAG, started)) };

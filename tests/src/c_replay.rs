@@ -188,7 +188,7 @@ fn explore(out: &mut Bytes, u: &[f32], schedule: usize, centered: bool) {
     out.floats(&bonuses(&e, 17));
     out.status(DAB_OK);
     out.0.extend(e.save());
-    assert!(f.restore(&e.save()));
+    f.restore(&e.save()).expect("a saved normaliser");
     second.iter().for_each(|&u| f.update(u));
     for _ in 0..3 {
         out.status(DAB_OK);

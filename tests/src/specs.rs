@@ -4,8 +4,7 @@
 
 use dab_core::artifact::schema::{CovarianceKind, Residual, Task};
 use dab_core::artifact::writer::{CalibrationSpec, Codes, DecoderSpec, Dense, Head, Normalization, Spec};
-use dab_core::gaussian::{Full, Gaussian};
-use dab_core::linalg::jacobi::work_len;
+use dab_core::gaussian::{Full, Gaussian, spectral_work_len};
 use dab_core::{Activation, Rates};
 
 /// A seeded generator (SplitMix64): good enough to choose test cases, small enough to read.
@@ -209,6 +208,6 @@ pub fn proof() -> [(&'static str, Spec); 3] {
 #[must_use]
 pub fn spectral<const D: usize>(raw: &[f32]) -> Gaussian<D, Full> {
     // The kernel ignores what it finds there.
-    let mut work = vec![f32::NAN; work_len(D)];
+    let mut work = vec![f32::NAN; spectral_work_len(D)];
     Gaussian::from_spectral_raw(raw, &mut work).expect("raw outputs")
 }

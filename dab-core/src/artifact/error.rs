@@ -38,8 +38,9 @@ pub enum Part {
     SelfTestAnswers,
 }
 
-/// Why bytes are not a model. Exhaustive: C has a number for every one, and the compiler misses none.
+/// Why bytes are not a model. A later version of the format may add reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ArtifactError {
     /// The bytes do not begin like an artifact.
     NotAnArtifact,

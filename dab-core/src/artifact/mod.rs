@@ -1,7 +1,7 @@
 //! The artifact: one file that holds a whole model (docs/format.md is the normative page).
 //!
 //! `schema` says what is in it, `reader` turns bytes into a checked [`Model`](crate::Model), `error` names
-//! every way in which bytes can be wrong. For the host (feature `alloc`): `spec` is a model before it is a
+//! every way in which bytes can be wrong, `embed` puts a file into a program. For the host (feature `alloc`): `spec` is a model before it is a
 //! file, `writer` makes bytes of it.
 
 #[cfg(feature = "alloc")]
@@ -9,6 +9,7 @@ pub mod aligned;
 pub(crate) mod crc;
 #[cfg(feature = "alloc")]
 mod derive;
+pub(crate) mod embed;
 pub mod error;
 #[cfg(feature = "alloc")]
 pub mod info;

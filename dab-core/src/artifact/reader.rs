@@ -366,7 +366,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Model<'_>, ArtifactError> {
         let table = Calibration { scores, p_values, held_out: c.held_out };
         check_calibration(&table)?;
         rates = Rates::new(f32::from_le_bytes(c.doubtful), f32::from_le_bytes(c.unfamiliar))
-            .ok_or(ArtifactError::Rates)?;
+            .map_err(|_| ArtifactError::Rates)?;
         calibration = Some(table);
     }
     let decoder = meta.decoder.map(|d| Decoder {

@@ -22,7 +22,8 @@ pub const MAX_DIM: usize = 64;
 
 /// Accuracy: every entry of `U diag(|λ|) Uᵀ` is within `ACCURACY · dim · ε · ‖A‖` of |A|, for repeated,
 /// zero, huge, graded and mixed-sign eigenvalues alike (tests below).
-pub const ACCURACY: f32 = 4.0;
+#[cfg(test)]
+const ACCURACY: f32 = 4.0;
 
 /// Off-diagonal entries up to this, half of f32's ε, are zero; the largest entry of the matrix is scaled to about
 /// 1. It is what rounding leaves: without it, equal eigenvalues would be turned by chance angles in every sweep.

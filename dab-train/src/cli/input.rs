@@ -74,7 +74,7 @@ impl RateArgs {
         }
         let (doubtful, unfamiliar) =
             (self.doubtful.unwrap_or(own.doubtful()), self.unfamiliar.unwrap_or(own.unfamiliar()));
-        let rates = Rates::new(doubtful, unfamiliar).with_context(|| {
+        let rates = Rates::new(doubtful, unfamiliar).ok().with_context(|| {
             format!("--doubtful {doubtful} --unfamiliar {unfamiliar}: use 0 < unfamiliar <= doubtful < 1")
         })?;
         model.set_rates(rates);

@@ -11,8 +11,7 @@
 #![forbid(unsafe_code)]
 
 use dab_core::monitor::{Config, Monitor, State};
-use dab_core::{Assessment, InputError, Model};
-use dab_proof::Aligned;
+use dab_core::{Assessment, InputError, Model, aligned_artifact};
 
 /// Samples of the current in a window; one of the voltage follows.
 pub const WINDOW: usize = 24;
@@ -22,7 +21,7 @@ pub const INPUTS: usize = WINDOW + 2;
 pub const SCRATCH: usize = 68;
 
 /// The model, aligned so that its numbers can be read in place.
-pub static MODEL: &Aligned<[u8]> = &Aligned(*include_bytes!("../model.dab"));
+pub static MODEL: &[u8] = aligned_artifact!("../model.dab");
 /// Windows of `WINDOW + 1` little-endian 16-bit counts.
 pub static STREAM: &[u8] = include_bytes!("../stream.bin");
 
@@ -66,12 +65,13 @@ fn monitor(model: &Model<'_>) -> Option<Monitor> {
         min_dwell: 10,
         timeout: 3,
     })
+    .ok()
 }
 
 /// Boots, watches the stream and prints each change. Whether the model could be used at all.
 pub fn run(print: fn(&str)) -> bool {
     let mut scratch = [0.0; SCRATCH];
-    let Ok(model) = Model::from_bytes(&MODEL.0) else {
+    let Ok(model) = Model::from_bytes(MODEL) else {
         print("the model is damaged\n");
         return false;
     };

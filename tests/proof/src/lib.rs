@@ -10,7 +10,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
-use dab_core::{InputError, Model, SelfTestError};
+use dab_core::{InputError, Model, SelfTestError, aligned_artifact};
 
 /// Inputs for each model.
 pub const INPUTS: u32 = 100_000;
@@ -19,18 +19,11 @@ pub const SCRATCH: usize = 128;
 /// Most inputs and outputs of a model.
 const WIDTH: usize = 8;
 
-/// Bytes where a device can read numbers in place.
-#[repr(align(16))]
-pub struct Aligned<T: ?Sized>(
-    /// The bytes.
-    pub T,
-);
-
 /// One model of each kind, by name: written by `DAB_BLESS=1 cargo test -p dab-tests --test same_bits`.
-pub static MODELS: [(&str, &Aligned<[u8]>); 3] = [
-    ("diagonal", &Aligned(*include_bytes!("../models/diagonal.dab"))),
-    ("spectral", &Aligned(*include_bytes!("../models/spectral.dab"))),
-    ("cholesky", &Aligned(*include_bytes!("../models/cholesky.dab"))),
+pub static MODELS: [(&str, &[u8]); 3] = [
+    ("diagonal", aligned_artifact!("../models/diagonal.dab")),
+    ("spectral", aligned_artifact!("../models/spectral.dab")),
+    ("cholesky", aligned_artifact!("../models/cholesky.dab")),
 ];
 
 /// Why there is no hash.
@@ -141,7 +134,7 @@ pub fn run(artifact: &[u8], inputs: u32, hash: &mut Hash) -> Result<(), Failure>
 pub fn all() -> Result<u64, Failure> {
     let mut hash = Hash::default();
     for (_, artifact) in MODELS {
-        run(&artifact.0, INPUTS, &mut hash)?;
+        run(artifact, INPUTS, &mut hash)?;
     }
     Ok(hash.value())
 }

@@ -122,7 +122,7 @@ impl Metadata {
         let doubtful = doubtful.unwrap_or(Rates::DEFAULT.doubtful());
         let unfamiliar = unfamiliar.unwrap_or(Rates::DEFAULT.unfamiliar().min(doubtful));
         let given = || format!("{doubtful} (unfamiliar {unfamiliar})");
-        Rates::new(doubtful, unfamiliar).map(Some).ok_or_else(|| wrong("rates.doubtful", given(), advice))
+        Rates::new(doubtful, unfamiliar).map(Some).map_err(|_| wrong("rates.doubtful", given(), advice))
     }
 
     /// What is left, sorted by key: the artifact's info section.

@@ -11,7 +11,7 @@ use debugger::exit;
 #[entry]
 fn main() -> ! {
     let encode = |raw: &[f32]| Gaussian::<4, Diagonal>::from_raw(raw);
-    let mut codebook = Codebook::<4, 4>::new(1.0);
+    let mut codebook = Codebook::<4, 4>::new(1.0).ok();
     for raw in black_box(&[[0.0f32; 8]; 4]) {
         if let (Some(codebook), Some(code)) = (codebook.as_mut(), encode(raw)) {
             let _ = codebook.push(&code, 0.25);
