@@ -354,7 +354,8 @@ mod tests {
 
     #[test]
     fn unsound_configurations_are_refused_in_words() {
-        let broken: [(fn(&mut Config), &str); 9] = [
+        type Change = fn(&mut Config);
+        let broken: [(Change, &str); 9] = [
             (|c| c.enter = f32::NAN, "enter is NaN and exit 1: both must be finite, and exit at most enter"),
             (
                 |c| c.exit = f32::NEG_INFINITY,

@@ -72,7 +72,7 @@ impl Running {
 
     /// Everything, little-endian: count, mean, m2, min, max.
     #[must_use]
-    pub(crate) fn to_bytes(&self) -> [u8; 32] {
+    pub(crate) fn to_bytes(self) -> [u8; 32] {
         let mut bytes = [0; 32];
         let words = [self.count, self.mean.to_bits(), self.m2.to_bits(), range_bits(self.min, self.max)];
         for (to, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(words) {

@@ -111,7 +111,7 @@ pub fn ln(x: f32) -> f32 {
     /// The bits of √½: numbers from here up to √2 have n = 0.
     const SQRT_HALF: u32 = 0x3f35_04f3;
     /// Minimax polynomial for (2 atanh s − 2 s) / s³ in s². Its error is below 0.02 ulp of the result.
-    const P: [f32; 3] = [0.298_717_28, 0.399_775_42, 0.666_667_76];
+    const P: [f32; 3] = [0.298_717_3, 0.399_775_42, 0.666_667_76];
     let n = x.to_bits().wrapping_sub(SQRT_HALF).cast_signed() >> 23;
     let f = f32::from_bits(x.to_bits().wrapping_sub(n.cast_unsigned() << 23)) - 1.0;
     let n = n as f32;
