@@ -186,8 +186,8 @@ fn cpp_programs_give_the_bits() {
 fn compilers_see_ignored_results_and_other_layouts() {
     let folder = folder("misuse");
     let c = "#include <dab.h>\nint main(void) { CALL return 0; }\n";
-    let cpp =
-        "#include <dab.hpp>\nint main() { dab::model<> m; dab::monitor w; float x[1] = {}; (void)w; CALL }\n";
+    let objects = "dab::model<> m; dab::monitor w; float x[1] = {}; (void)m, (void)w, (void)x;";
+    let cpp = format!("#include <dab.hpp>\nint main() {{ {objects} CALL }}\n");
     std::fs::write(folder.join("misuse.c"), c).unwrap();
     std::fs::write(folder.join("misuse.cpp"), cpp).unwrap();
     let compiles = |compiler: &str, standard: &str, file: &str, flag: &str| {
