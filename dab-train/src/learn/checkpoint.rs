@@ -184,11 +184,10 @@ fn keep(path: &Path) -> io::Result<()> {
     let before = before(path);
     let link = path.with_extension(format!("{}.part", std::process::id()));
     let linked = fs::hard_link(path, &link).and_then(|()| fs::rename(&link, &before));
+    // A link to a file that has the new name already stays where it is, by the rules of rename.
+    let _ = fs::remove_file(&link);
     // Not every file system has two names for one file.
-    linked.or_else(|_| {
-        let _ = fs::remove_file(&link);
-        AtomicFile::write(&before, &fs::read(path)?)
-    })
+    linked.or_else(|_| AtomicFile::write(&before, &fs::read(path)?))
 }
 
 /// Removes the checkpoint before the last, which a finished run does not need.
