@@ -29,6 +29,11 @@ struct Errors {
     output: f64,
 }
 
+/// Keeps the largest error. One that is no number counts as infinite: `f64::max` would pass over it.
+fn raise(largest: &mut f64, error: f64) {
+    *largest = largest.max(if error.is_nan() { f64::INFINITY } else { error });
+}
+
 fn measure(golden: &Golden, spec: &Spec, inputs: &str, rows: usize, bits: &str) -> Errors {
     let bytes = AlignedBytes::from(&*spec.to_bytes().expect("the reference describes a model"));
     let model = bytes.model().expect("a readable artifact");
@@ -47,20 +52,20 @@ fn measure(golden: &Golden, spec: &Spec, inputs: &str, rows: usize, bits: &str) 
         let exact = golden.values("uncertainty")[row];
         let relative = |found: f32, exact: f64| (f64::from(found) - exact).abs() / exact;
         let error = if row < TYPICAL { &mut errors.typical } else { &mut errors.extreme };
-        *error = error.max(relative(assessment.uncertainty, exact));
+        raise(error, relative(assessment.uncertainty, exact));
         for (&d, &kl) in distances.iter().zip(golden.row("kl", row)) {
-            errors.distance = errors.distance.max(relative(d, kl));
+            raise(&mut errors.distance, relative(d, kl));
         }
         if row < TYPICAL {
             for (&a, &pi) in assignment.iter().zip(golden.row("pi_x", row)) {
-                errors.assignment = errors.assignment.max((f64::from(a) - pi).abs());
+                raise(&mut errors.assignment, (f64::from(a) - pi).abs());
             }
         }
         for (j, (&y, &exact)) in outputs.iter().zip(golden.row("dec_out", row)).enumerate() {
             let terms = golden.row("z", row).iter().enumerate();
             let size: f64 = terms.map(|(i, z)| (z * golden.row("dec_W", i)[j]).abs()).sum();
             let size = size + golden.values("dec_b")[j].abs();
-            errors.output = errors.output.max((f64::from(y) - exact).abs() / size);
+            raise(&mut errors.output, (f64::from(y) - exact).abs() / size);
         }
         found.push(assessment.uncertainty);
     }

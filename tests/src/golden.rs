@@ -84,7 +84,7 @@ impl Golden {
     }
 
     fn dim(&self) -> usize {
-        self.arrays["mu"].0[1]
+        self.arrays["centroid_means"].0[1]
     }
 
     fn spec(&self, inputs: usize, layers: Vec<Dense>, weight: Vec<f32>) -> Spec {

@@ -9,25 +9,16 @@ pub mod golden;
 pub mod page;
 pub mod patch;
 pub mod specs;
+#[path = "../../dab-train/tests/stored/mod.rs"]
+mod stored;
 pub mod total;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+pub use stored::shared;
 
 /// The repository.
 #[must_use]
 pub fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
-}
-
-/// A file or folder of the shared data: under `$DAB_SHARED`, or `../shared` beside the repository.
-/// `None`, and a line that `tests/run` counts, when it is not there.
-#[must_use]
-pub fn shared(test: &str, path: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("DAB_SHARED").map_or_else(|| repository().join("../shared"), PathBuf::from);
-    let found = root.join(path);
-    if found.exists() {
-        return Some(found);
-    }
-    println!("\nSKIPPED {test}: there is no {path} in $DAB_SHARED or in ../shared beside the repository");
-    None
 }
