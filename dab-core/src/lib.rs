@@ -38,8 +38,10 @@ mod scalar;
 pub use artifact::ArtifactError;
 pub use artifact::schema::{CovarianceKind, Task};
 pub use calibration::{Rates, Verdict};
+#[cfg(feature = "nalgebra")]
 pub use codebook::Codebook;
 pub use error::{InputError, SelfTestError};
+#[cfg(feature = "nalgebra")]
 pub use gaussian::Gaussian;
 pub use isa::Isa;
 pub use layers::Activation;
