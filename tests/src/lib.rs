@@ -10,7 +10,7 @@ pub mod page;
 pub mod patch;
 pub mod specs;
 #[path = "../../dab-train/tests/stored/mod.rs"]
-mod stored;
+pub mod stored;
 pub mod total;
 
 use std::path::Path;
