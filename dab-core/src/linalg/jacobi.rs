@@ -55,7 +55,7 @@ pub const fn columns(dim: usize) -> usize {
     dim + dim % 2
 }
 
-/// Floats of memory that a decomposition needs: A and Uᵀ with [`columns`], and the angles of one round.
+/// Floats of memory that a decomposition needs: A and Uᵀ with `columns`, and the angles of one round.
 #[inline(always)]
 #[must_use]
 pub const fn work_len(dim: usize) -> usize {
