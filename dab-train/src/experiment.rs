@@ -28,6 +28,7 @@ use crate::{
         parity::{Parity, Twice},
     },
     report::folder::{self, CHECKPOINT},
+    run::Run,
 };
 
 /// How an experiment is run.
@@ -72,29 +73,6 @@ impl Options {
         let beside = self.out.as_ref().map(|out| out.parent().unwrap_or(out).to_owned());
         beside.unwrap_or_else(std::env::temp_dir).join("features")
     }
-}
-
-/// Everything one seed gave.
-#[derive(Clone, Debug)]
-pub struct Run {
-    /// The seed.
-    pub seed: u64,
-    /// `model.dab`: the model, calibrated.
-    pub model: Vec<u8>,
-    /// Its measures.
-    pub evaluation: Evaluation,
-    /// The baselines' measures on the same data.
-    pub comparison: Comparison,
-    /// The uncertainty of every held-out, test and OOD input.
-    pub scores: TaskScores,
-    /// How these agree with the scores of `model`, as a device computes them.
-    pub parity: Parity,
-    /// The data, as the bottleneck saw them.
-    pub task: Task,
-    /// The trained network and the history of its epochs.
-    pub learnt: Learnt,
-    /// What is allowed in the data but worth a line to the user.
-    pub warnings: Vec<String>,
 }
 
 /// Told how far an experiment is.

@@ -13,7 +13,7 @@ use crate::{
 /// Where the rows come from.
 #[derive(Debug, clap::Args)]
 pub struct InputArgs {
-    /// Rows of inputs: a CSV or NumPy (.npy) file, or - for standard input
+    /// Rows of inputs: a CSV file (also .csv.gz), a NumPy file (x.npy, x.npz:key), or - for standard input
     #[arg(value_name = "INPUTS")]
     inputs: PathBuf,
 

@@ -13,12 +13,13 @@ use super::{dry, progress::TrainingProgress};
 use crate::{
     config::Experiment,
     data::Loaded,
-    experiment::{self, Listener, Run},
+    experiment::{self, Listener},
     learn::{
         machines::{Machines, Place},
         run::Observer,
     },
     report::numbers::{headline, summarise},
+    run::Run,
     support::{device::DeviceChoice, files::check_writable},
 };
 
@@ -188,7 +189,7 @@ impl Options {
             }
         }
         let parsed = Experiment::parse(&toml::to_string(&table)?);
-        if self.changes.is_empty() { parsed } else { parsed.context("with the changes of --set") }
+        if self.changes.is_empty() { Ok(parsed?) } else { parsed.context("with the changes of --set") }
     }
 
     /// One line for people: on standard error when standard output carries JSON.

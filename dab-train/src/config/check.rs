@@ -1,17 +1,21 @@
 //! What contradicts what in an experiment. What an artifact cannot hold is refused before the training that would be lost.
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{bail, ensure};
 use dab_core::artifact::schema::{MAX_CODES, MAX_DIM_DIAGONAL, MAX_DIM_FULL, MAX_LAYERS, MAX_WIDTH};
 
 use super::Experiment;
-use crate::{data::DataConfig, model::encoder::Covariance};
+use crate::{data::DataConfig, error::Error, model::encoder::Covariance};
 
 impl Experiment {
     /// Whether the numbers make sense together.
     ///
     /// # Errors
     /// The first that does not.
-    pub fn check(&self) -> Result<()> {
+    pub fn check(&self) -> Result<(), Error> {
+        self.check_numbers().map_err(Error::Experiment)
+    }
+
+    fn check_numbers(&self) -> anyhow::Result<()> {
         let (bottleneck, objective, codebook) = (&self.bottleneck, &self.objective, &self.codebook);
         let dims = match bottleneck.covariance {
             Covariance::Diagonal => MAX_DIM_DIAGONAL,

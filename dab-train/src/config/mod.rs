@@ -9,12 +9,14 @@ mod optimiser;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Context;
 pub use optimiser::{OptimiserConfig, Rule, Schedule, ScheduleShape};
 use serde::{Deserialize, Serialize};
 
+pub use crate::model::network::OutputVariance;
 use crate::{
     data::DataConfig,
+    error::Error,
     model::{
         activation::Activation,
         codebook::Shrinkage,
@@ -122,19 +124,6 @@ pub struct Bottleneck {
     /// Whether the head has a bias; the published ones have none.
     #[serde(default)]
     pub head_bias: bool,
-}
-
-/// The variance of a regression's output.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum OutputVariance {
-    /// 1, in units of the standardised target.
-    #[default]
-    Unit,
-    /// One learned number.
-    Homoscedastic,
-    /// A second decoder output per target gives each input its own.
-    Learned,
 }
 
 /// E8, E9 and E5's temperature.
@@ -326,18 +315,21 @@ impl Experiment {
     ///
     /// # Errors
     /// When the file cannot be read, is not such a TOML, or contradicts itself.
-    pub fn read(path: &Path) -> Result<Self> {
-        let text =
-            std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-        Self::parse(&text).with_context(|| format!("{} is not an experiment", path.display()))
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read {}", path.display()))
+            .map_err(Error::Experiment)?;
+        Self::parse(&text)
+            .with_context(|| format!("{} is not an experiment", path.display()))
+            .map_err(Error::Experiment)
     }
 
     /// Parses and checks an experiment.
     ///
     /// # Errors
     /// As [`Experiment::read`].
-    pub fn parse(text: &str) -> Result<Self> {
-        let experiment: Self = toml::from_str(text)?;
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let experiment: Self = toml::from_str(text).map_err(|error| Error::Experiment(error.into()))?;
         experiment.check()?;
         Ok(experiment)
     }
@@ -346,7 +338,7 @@ impl Experiment {
     ///
     /// # Errors
     /// When a number does not fit TOML.
-    pub fn resolved(&self) -> Result<String> {
-        Ok(toml::to_string_pretty(self)?)
+    pub fn resolved(&self) -> Result<String, Error> {
+        toml::to_string_pretty(self).map_err(|error| Error::Experiment(error.into()))
     }
 }

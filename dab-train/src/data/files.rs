@@ -18,7 +18,10 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use npyz::{DType, NpyFile, NpyHeader, Order, TypeChar};
 use zip::ZipArchive;
 
-use super::table::Table;
+use super::{
+    rows::{csv::FirstRow, unpack::unpack},
+    table::Table,
+};
 
 /// What may stand before a `:part`.
 const PART_EXTENSIONS: [&str; 3] = [".npz", ".csv", ".csv.gz"];
@@ -249,8 +252,8 @@ impl Npz {
         format!("{}:{key}", self.path.display())
     }
 
-    /// Header and decompressed data of one array.
-    fn read(&mut self, key: &str) -> Result<(NpyHeader, Vec<u8>)> {
+    /// One array as it lies in the archive: an npy file.
+    fn entry(&mut self, key: &str) -> Result<impl Read> {
         let here = self.here(key);
         let names = self.names();
         ensure!(
@@ -258,7 +261,22 @@ impl Npz {
             "{here}: no such array; the file has {}",
             names.join(", ")
         );
-        let mut file = self.archive.by_name(&format!("{key}.npy")).with_context(|| here.clone())?;
+        self.archive.by_name(&format!("{key}.npy")).context(here)
+    }
+
+    /// The array `wanted` as an npy file, decompressed; without a name, the only one.
+    pub(super) fn file(&mut self, wanted: Option<&str>) -> Result<Vec<u8>> {
+        let key = self.key(wanted)?;
+        let here = self.here(&key);
+        let mut bytes = Vec::new();
+        self.entry(&key)?.read_to_end(&mut bytes).context(here)?;
+        Ok(bytes)
+    }
+
+    /// Header and decompressed data of one array.
+    fn read(&mut self, key: &str) -> Result<(NpyHeader, Vec<u8>)> {
+        let here = self.here(key);
+        let mut file = self.entry(key)?;
         let header = NpyHeader::from_reader(&mut file).with_context(|| here.clone())?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).context(here)?;
@@ -393,18 +411,14 @@ fn array_labels<R: Read>(npy: NpyFile<R>) -> Result<Labels> {
 fn read_csv(path: &Path) -> Result<Csv> {
     let here = || format!("cannot read {}", path.display());
     let mut text = String::new();
-    let mut file = open(path)?;
-    if path.extension().is_some_and(|e| e == "gz") {
-        flate2::read::MultiGzDecoder::new(file).read_to_string(&mut text).with_context(here)?;
-    } else {
-        file.read_to_string(&mut text).with_context(here)?;
-    }
+    let mut unpacked = unpack(Box::new(open(path)?)).with_context(here)?;
+    unpacked.reader.read_to_string(&mut text).with_context(here)?;
     let mut reader =
         csv::ReaderBuilder::new().has_headers(false).trim(csv::Trim::All).from_reader(text.as_bytes());
     let mut records = reader.records();
     let first = records.next().ok_or_else(|| anyhow!("{} is empty", path.display()))?.with_context(here)?;
-    // A first line without a single number is a header; a first line of numbers is data.
-    let headed = first.iter().all(|cell| cell.parse::<f64>().is_err());
+    // Numbers and text mixed are data: the cell that is no number is then named.
+    let headed = matches!(FirstRow::of(first.iter().map(str::as_bytes)), FirstRow::Names);
     let mut columns: Vec<Vec<String>> =
         first.iter().map(|cell| if headed { Vec::new() } else { vec![cell.to_string()] }).collect();
     let names = if headed { first.iter().map(str::to_string).collect() } else { Vec::new() };

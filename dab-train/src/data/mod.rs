@@ -137,6 +137,9 @@ pub enum DataConfig {
     Features(features::FeaturesConfig),
     /// Images, for an image network (`backbone.images`).
     Images(images::ImagesConfig),
+    /// Rows that a program gave (`Fit`): an experiment file cannot name them.
+    #[serde(skip_deserializing)]
+    Memory,
 }
 
 /// The task of an experiment on rows: [`DataConfig::load`] without images.
@@ -179,6 +182,7 @@ impl DataConfig {
             Self::Clinc150(config) => config.load(root)?,
             Self::Cifar10(config) => config.load(seed, root)?,
             Self::Features(config) => config.load(seed)?,
+            Self::Memory => bail!("a program gave these data: they are in no file"),
             Self::Images(config) => return Ok(Loaded::Images(config.load(seed, root)?)),
         };
         task.check()?;

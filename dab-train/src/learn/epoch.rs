@@ -12,17 +12,20 @@
 
 use std::sync::Arc;
 
-use burn::tensor::{DType, Device};
+use burn::tensor::{DType, Device, Tensor};
 use serde::{Deserialize, Serialize};
 
 use super::{
     clock::Clock, examples::Examples, loss_scaling::Scaling, machines::Machines, optimiser::Optimiser,
 };
 use crate::{
-    config::{Experiment, Rule, Start},
+    config::{Experiment, OutputVariance, Rule, Start},
     model::{
         codebook::{Codebook, Codes, INITIAL_MEAN_STD},
+        conv::InitialWeights,
+        dense::{Dense, Mlp},
         network::{Network, Output},
+        resnet::ResNet,
     },
     support::random::Random,
 };
@@ -98,7 +101,7 @@ impl Rdfc {
         let mean = || (random.normal() * INITIAL_MEAN_STD) as f32;
         let means = std::iter::repeat_with(mean).take(bottleneck.codes * bottleneck.dim).collect();
         Self {
-            network: Network::random(experiment, inputs, output, seed, device),
+            network: random_network(experiment, inputs, output, seed, device),
             codebook: Codebook::new(means, bottleneck.dim, bottleneck.covariance),
             network_optimiser: Optimiser::of(optimiser),
             means_optimiser: Optimiser::new(Rule::Adam, 0.0, None),
@@ -163,4 +166,46 @@ impl Rdfc {
         let order = Random::new(self.seed, &format!("order {}", self.epoch)).permutation(count);
         order.chunks(size.max(1)).map(<[usize]>::to_vec).collect()
     }
+}
+
+/// Random weights for an experiment on `inputs` numbers, on `device` with gradients.
+fn random_network(
+    experiment: &Experiment,
+    inputs: usize,
+    output: Output,
+    seed: u64,
+    device: &Device,
+) -> Network {
+    let device = &device.clone().autodiff();
+    let how = experiment.backbone.initialiser;
+    let bottleneck = &experiment.bottleneck;
+    let mut random = Random::new(seed, "weights");
+    let learnt = experiment.backbone.images.as_ref().filter(|images| !images.frozen);
+    let images =
+        learnt.map(|images| ResNet::new(images.network, InitialWeights::Random(&mut random), device));
+    let inputs = learnt.map_or(inputs, |images| images.network.features());
+    let backbone = Mlp::random(inputs, &experiment.backbone.layers, how, &mut random, device);
+    let features = experiment.backbone.layers.last().map_or(inputs, |layer| layer.units);
+    let head_outputs = bottleneck.covariance.outputs(bottleneck.dim);
+    let mut dense = |inputs, outputs, bias| Dense::random(inputs, outputs, bias, how, &mut random, device);
+    let head = dense(features, head_outputs, bottleneck.head_bias);
+    let decoder = dense(bottleneck.dim, output.width(), true);
+    let log_variance = match output {
+        Output::Regression(count, OutputVariance::Homoscedastic) => Some(Tensor::zeros([1, count], device)),
+        _ => None,
+    };
+    let mut network = Network {
+        images,
+        backbone,
+        activation: bottleneck.activation,
+        head,
+        decoder,
+        log_variance,
+        dim: bottleneck.dim,
+        covariance: bottleneck.covariance,
+        output,
+        smoothing: experiment.objective.label_smoothing,
+    };
+    network.map(|parameter| parameter.require_grad());
+    network
 }

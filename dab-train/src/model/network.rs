@@ -5,21 +5,30 @@
 //! ```
 
 use burn::tensor::{Device, Tensor, activation::log_softmax};
+use serde::{Deserialize, Serialize};
 
 use super::{
     activation::{Activation, activate},
-    conv::{InitialWeights, Statistics},
+    conv::Statistics,
     dense::{Dense, Mlp},
     encoder::{Covariance, Encoding},
     resnet::{CHANNELS, ResNet},
 };
-use crate::{
-    config::{Experiment, OutputVariance},
-    support::random::Random,
-};
-
 /// Learned log-variances stay within ± this: a variance of e⁻¹² of the targets' is a perfect fit already.
 const LOG_VARIANCE_BOUND: f64 = 12.0;
+
+/// The variance of a regression's output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OutputVariance {
+    /// 1, in units of the standardised target.
+    #[default]
+    Unit,
+    /// One learned number.
+    Homoscedastic,
+    /// A second decoder output per target gives each input its own.
+    Learned,
+}
 
 /// What the decoder's numbers mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,52 +95,6 @@ impl Wanted {
 }
 
 impl Network {
-    /// Random weights for an experiment on `inputs` numbers, on `device` with gradients.
-    #[must_use]
-    pub fn random(
-        experiment: &Experiment,
-        inputs: usize,
-        output: Output,
-        seed: u64,
-        device: &Device,
-    ) -> Self {
-        let device = &device.clone().autodiff();
-        let how = experiment.backbone.initialiser;
-        let bottleneck = &experiment.bottleneck;
-        let mut random = Random::new(seed, "weights");
-        let learnt = experiment.backbone.images.as_ref().filter(|images| !images.frozen);
-        let images =
-            learnt.map(|images| ResNet::new(images.network, InitialWeights::Random(&mut random), device));
-        let inputs = learnt.map_or(inputs, |images| images.network.features());
-        let backbone = Mlp::random(inputs, &experiment.backbone.layers, how, &mut random, device);
-        let features = experiment.backbone.layers.last().map_or(inputs, |layer| layer.units);
-        let head_outputs = bottleneck.covariance.outputs(bottleneck.dim);
-        let mut dense =
-            |inputs, outputs, bias| Dense::random(inputs, outputs, bias, how, &mut random, device);
-        let head = dense(features, head_outputs, bottleneck.head_bias);
-        let decoder = dense(bottleneck.dim, output.width(), true);
-        let log_variance = match output {
-            Output::Regression(count, OutputVariance::Homoscedastic) => {
-                Some(Tensor::zeros([1, count], device))
-            }
-            _ => None,
-        };
-        let mut network = Self {
-            images,
-            backbone,
-            activation: bottleneck.activation,
-            head,
-            decoder,
-            log_variance,
-            dim: bottleneck.dim,
-            covariance: bottleneck.covariance,
-            output,
-            smoothing: experiment.objective.label_smoothing,
-        };
-        network.map(|parameter| parameter.require_grad());
-        network
-    }
-
     /// Every parameter, in a fixed order: image network, layers, head, decoder, log-variance.
     pub fn parameters_mut(&mut self) -> Vec<&mut Tensor<2>> {
         let layers = self.backbone.layers.iter_mut().map(|layer| &mut layer.dense);

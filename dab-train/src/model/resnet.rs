@@ -19,9 +19,8 @@ use burn::tensor::{
 use serde::{Deserialize, Serialize};
 
 use super::conv::{Conv, InitialWeights, Norm, Statistics};
+pub use crate::data::images::pixels::CHANNELS;
 
-/// Colours of an image.
-pub const CHANNELS: usize = 3;
 /// How much wider a ResNet-50 block's output is than its 3×3 kernels.
 const EXPANSION: usize = 4;
 /// Blocks in each stage of ResNet-50.

@@ -16,12 +16,9 @@ use super::{
     dense::{Dense, Layer, Mlp},
     divergence,
     encoder::Covariance,
-    network::{Network, Output},
+    network::{Network, Output, OutputVariance},
 };
-use crate::{
-    config::OutputVariance,
-    data::{Scale, Table},
-};
+use crate::data::{Scale, Table};
 
 /// Numbers of one tensor that a scoring step may hold (examples × codes × dim).
 const CHUNK_NUMBERS: usize = 1 << 22;

@@ -11,11 +11,11 @@ use super::{
 };
 use crate::{
     data::{DataConfig, Table, Targets, sources::clusters},
-    experiment::Run,
     measure::{
         evaluate::INTERVAL_FACTOR,
         metrics::{Positive, classification, detection, selective},
     },
+    run::Run,
 };
 
 /// Bands of the accuracy-per-uncertainty figure.

@@ -9,9 +9,9 @@ use super::{figures::figures, numbers::summarise, training::training_report};
 use crate::{
     config::Experiment,
     data::{Table, Targets},
-    experiment::Run,
     measure::metrics::classification,
     model::{snapshot::Scores, weights},
+    run::Run,
     support::files::AtomicFile,
 };
 

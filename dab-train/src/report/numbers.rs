@@ -1,8 +1,8 @@
 //! The most important numbers of a run, by name, and their summary over seeds.
 
 use crate::{
-    experiment::Run,
     measure::{evaluate::Evaluation, metrics::Summary},
+    run::Run,
 };
 
 /// The most important numbers, on one line.

@@ -7,8 +7,8 @@ use super::{
 };
 use crate::{
     config::Experiment,
-    experiment::Run,
     measure::metrics::{ScoreReport, Summary},
+    run::Run,
 };
 
 /// report.html of all seeds; figures are the first seed's.

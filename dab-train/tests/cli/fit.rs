@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use dab_train::support::random::Random;
+use dab_train::{Error, Fit, support::random::Random};
 use serde_json::Value;
 
 use crate::npy::{f32s, npy};
@@ -96,6 +96,27 @@ fn features_and_labels_become_a_model_that_finds_what_is_far() {
     text(dab(&elsewhere, &again));
     let bytes = |path: &Path| std::fs::read(path.join("model.dab")).unwrap();
     assert_eq!(bytes(&out), bytes(&elsewhere.join("again")));
+}
+
+#[test]
+fn rows_in_memory_give_the_bytes_of_the_command() {
+    let folder = with_data("fit-memory");
+    text(fit(&folder, "--features x.npy --labels y.npy --seed 5 --epochs 3"));
+    let values = features(ROWS, 0.0);
+    let rows: Vec<&[f32]> = values.chunks(COLUMNS).collect();
+    let labels: Vec<u32> = (0..ROWS as u32).map(|row| row % 3).collect();
+    let fit = Fit::classes(&rows, &labels).unwrap().name("x").seed(5).epochs(3).without_baselines();
+    let run = fit.run().unwrap();
+    assert_eq!(run.model, std::fs::read(folder.join("out/model.dab")).unwrap());
+    assert_eq!(run.scores.test.uncertainty.len(), run.task.test.inputs.rows);
+
+    let short = Fit::classes(&rows, &labels[1..]).err().unwrap();
+    assert!(
+        matches!(short, Error::Data(_)) && short.to_string().contains("300 rows but 299 labels"),
+        "{short}"
+    );
+    let none = Fit::classes(&rows, &labels).unwrap().codes(0).run().unwrap_err();
+    assert!(matches!(none, Error::Experiment(_)) && none.to_string().contains("bottleneck.codes"), "{none}");
 }
 
 #[test]

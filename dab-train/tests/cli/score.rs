@@ -32,10 +32,20 @@ fn text_and_numpy_give_the_same_table() {
     let big: Vec<u8> = rows.iter().flat_map(|x| x.to_be_bytes()).collect();
     std::fs::write(folder.join("big.npy"), npy(">f4", false, &[2500, 2], &big)).unwrap();
 
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    gzip.write_all(csv(&rows).as_bytes()).unwrap();
+    std::fs::write(folder.join("in.csv.gz"), gzip.finish().unwrap()).unwrap();
+    let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for (name, values) in [("other", &rows[..2]), ("x", &rows[..])] {
+        archive.start_file(format!("{name}.npy"), zip::write::SimpleFileOptions::default()).unwrap();
+        archive.write_all(&npy("<f4", false, &[values.len() / 2, 2], &f32s(values))).unwrap();
+    }
+    std::fs::write(folder.join("in.npz"), archive.finish().unwrap().into_inner()).unwrap();
+
     let expected = text(dab(&folder, &["score", "model.dab", "in.csv"]));
     assert_eq!(expected.lines().count(), 2501);
     assert_eq!(table(&expected)[0], ["uncertainty", "p_value", "verdict", "nearest", "output_0"]);
-    for file in ["in.npy", "fortran.npy", "double.npy", "big.npy"] {
+    for file in ["in.npy", "fortran.npy", "double.npy", "big.npy", "in.csv.gz", "in.npz:x"] {
         assert_eq!(text(dab(&folder, &["score", "model.dab", file])), expected, "{file}");
     }
     let piped = |stdin: &[u8]| dab_reading(&folder, &["score", "model.dab", "-"], stdin);

@@ -12,11 +12,10 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use super::rand_augment::RandAugment;
-use crate::{
-    model::resnet::CHANNELS,
-    support::{parallel::map_blocks, random::Random},
-};
+use crate::support::{parallel::map_blocks, random::Random};
 
+/// Colours of an image.
+pub const CHANNELS: usize = 3;
 /// Images that one thread makes at a time.
 const BLOCK: usize = 16;
 /// The largest byte.

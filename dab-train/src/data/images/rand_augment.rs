@@ -9,7 +9,8 @@
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use crate::{model::resnet::CHANNELS, support::random::Random};
+use super::pixels::CHANNELS;
+use crate::support::random::Random;
 
 /// The largest magnitude.
 const LARGEST: usize = 30;

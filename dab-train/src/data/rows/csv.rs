@@ -16,6 +16,40 @@ enum Field {
     Fault(Fault),
 }
 
+/// What the first row of a file is.
+pub(crate) enum FirstRow {
+    /// Text and no number: names.
+    Names,
+    /// No text: data.
+    Data,
+    /// Numbers and text.
+    Mixed {
+        /// Where the first text is, counting from 1.
+        column: usize,
+        /// That text.
+        field: String,
+    },
+}
+
+impl FirstRow {
+    /// Looks at the fields of the row.
+    pub(crate) fn of<'a>(fields: impl Iterator<Item = &'a [u8]>) -> Self {
+        let (mut text, mut numbers) = (None, false);
+        for (i, field) in fields.enumerate() {
+            match parse(field) {
+                Field::Fault(Fault::Text(field)) => text = text.or(Some((i + 1, field))),
+                Field::Fault(Fault::Missing) => {}
+                _ => numbers = true,
+            }
+        }
+        match text {
+            None => Self::Data,
+            Some(_) if !numbers => Self::Names,
+            Some((column, field)) => Self::Mixed { column, field },
+        }
+    }
+}
+
 /// A stream of text rows.
 pub struct CsvRows {
     reader: csv::Reader<Box<dyn Read>>,
@@ -65,19 +99,10 @@ impl CsvRows {
     }
 
     fn first_is_header(&self, header: Header) -> Result<bool> {
-        let (mut text, mut numbers) = (None, 0);
-        for (i, field) in self.record.iter().enumerate() {
-            match parse(field) {
-                Field::Fault(Fault::Text(field)) => text = text.or(Some((i + 1, field))),
-                Field::Fault(Fault::Missing) => {}
-                _ => numbers += 1,
-            }
-        }
-        match (header, text) {
-            (Header::Yes, _) => Ok(true),
-            (Header::No, _) | (Header::Auto, None) => Ok(false),
-            (Header::Auto, Some(_)) if numbers == 0 => Ok(true),
-            (Header::Auto, Some((column, field))) => bail!(
+        match (header, FirstRow::of(self.record.iter())) {
+            (Header::Yes, _) | (Header::Auto, FirstRow::Names) => Ok(true),
+            (Header::No, _) | (Header::Auto, FirstRow::Data) => Ok(false),
+            (Header::Auto, FirstRow::Mixed { column, field }) => bail!(
                 "the first row has numbers and text (column {column}: `{field}`): say --header yes if it \
                  holds names, --header no if it is data"
             ),

@@ -1,10 +1,12 @@
-//! Rows of numbers, one at a time: CSV or NumPy, from a file or standard input, in constant memory.
+//! Rows of numbers, one at a time: CSV or NumPy, from a file or standard input, compressed or not, in constant memory
+//! (an array of an npz archive is read whole).
 //!
 //! The format is told from the first bytes, not from the file's name. A row that cannot be read is a
 //! [`BadRow`] and the next one may be fine; everything else ends the stream.
 
-mod csv;
+pub(crate) mod csv;
 mod npy;
+pub(crate) mod unpack;
 
 use std::fmt;
 use std::fs::File;
@@ -13,8 +15,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use self::csv::CsvRows;
-use self::npy::NpyRows;
+use self::{
+    csv::CsvRows,
+    npy::NpyRows,
+    unpack::{Unpacked, unpack},
+};
+use super::files::{FilePart, Npz};
 
 /// Bytes per read of a file.
 const BUFFER: usize = 1 << 18;
@@ -136,9 +142,6 @@ impl fmt::Display for BadRow {
 
 impl std::error::Error for BadRow {}
 
-/// What some programs write before UTF-8 text.
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-
 /// Why there is no next row.
 #[derive(Debug)]
 pub enum RowError {
@@ -159,6 +162,11 @@ pub struct ReadProgress {
     pub bytes: bool,
 }
 
+/// Whether a file is an archive of arrays, by its name: an archive cannot be read as a stream.
+fn is_npz(path: &Path) -> bool {
+    path.to_string_lossy().to_lowercase().ends_with(".npz")
+}
+
 /// A stream of rows.
 pub struct RowReader(Format);
 
@@ -177,32 +185,25 @@ impl RowReader {
     }
 
     fn from_source(source: &RowSource, layout: &Layout) -> Result<Self> {
-        let (mut reader, total): (Box<dyn Read>, _) = match source {
+        let (reader, total): (Box<dyn Read>, _) = match source {
             RowSource::Stdin => (Box::new(io::stdin().lock()), None),
-            RowSource::File(path) => {
-                let file = File::open(path)?;
-                let metadata = file.metadata()?;
-                if metadata.is_dir() {
-                    bail!("this is a folder: name a CSV or NumPy file in it");
+            RowSource::File(path) => match FilePart::parse(&path.to_string_lossy()) {
+                FilePart { path, part } if is_npz(&path) => {
+                    (Box::new(Cursor::new(Npz::open(&path)?.file(part.as_deref())?)), None)
                 }
-                (Box::new(file), Some(metadata.len()).filter(|_| metadata.is_file()))
-            }
+                _ => {
+                    let file = File::open(path)?;
+                    let metadata = file.metadata()?;
+                    if metadata.is_dir() {
+                        bail!("this is a folder: name a CSV or NumPy file in it");
+                    }
+                    (Box::new(file), Some(metadata.len()).filter(|_| metadata.is_file()))
+                }
+            },
         };
-        // No text begins like NumPy's magic, and a live stream may have no second byte yet.
-        let mut start = Vec::new();
-        reader.by_ref().take(1).read_to_end(&mut start)?;
-        if NpyRows::MAGIC.starts_with(&start) {
-            reader.by_ref().take(NpyRows::MAGIC.len() as u64 - 1).read_to_end(&mut start)?;
-        }
-        let npy = start == NpyRows::MAGIC;
-        // Excel begins a CSV file with this mark. It is no part of the first column's name.
-        if BYTE_ORDER_MARK.starts_with(&start) && !start.is_empty() {
-            reader.by_ref().take(BYTE_ORDER_MARK.len() as u64 - 1).read_to_end(&mut start)?;
-            if start == BYTE_ORDER_MARK {
-                start.clear();
-            }
-        }
-        let whole = io::BufReader::with_capacity(BUFFER, Cursor::new(start).chain(reader));
+        let Unpacked { reader, npy, compressed } = unpack(reader)?;
+        let total = total.filter(|_| !compressed);
+        let whole = io::BufReader::with_capacity(BUFFER, reader);
         if npy {
             let file = match source {
                 RowSource::File(path) if total.is_some() => Some(path),

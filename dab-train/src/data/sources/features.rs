@@ -80,17 +80,22 @@ const CALIBRATED: usize = 99;
 /// A class with fewer training rows than this has a code that rests on little.
 const FEW: usize = 5;
 
-/// What stands beside the inputs in the files.
-enum Answers {
+/// What stands beside the inputs.
+pub(crate) enum Answers {
+    /// Classes.
     Labels(Labels),
+    /// Numbers to predict, and the names of their columns.
     Numbers(Table, Vec<String>),
 }
 
-/// Inputs and answers of the same rows, as read.
-struct FileRows {
-    inputs: Table,
-    names: Vec<String>,
-    answers: Answers,
+/// Inputs and answers of the same rows, as read or given.
+pub(crate) struct FileRows {
+    /// One row per example.
+    pub inputs: Table,
+    /// Names of the columns, or none.
+    pub names: Vec<String>,
+    /// One per row.
+    pub answers: Answers,
 }
 
 impl FeaturesConfig {
@@ -120,55 +125,28 @@ impl FeaturesConfig {
         };
         let mut warnings = Vec::new();
         let train = self.read(&self.features, answers)?;
-        let (rows, input_names) = (train.inputs.rows, train.names.clone());
-        let mut parts = vec![train];
-        match (&self.test_features, &self.test_labels) {
+        let input_names = train.names.clone();
+        let test = match (&self.test_features, &self.test_labels) {
             (Some(features), Some(labels)) => {
                 let mut test = self.read(features, labels)?;
                 test.inputs = aligned(&input_names, test.inputs, &test.names, "test", &mut warnings);
-                parts.push(test);
+                Some(test)
             }
-            (None, None) => {}
+            (None, None) => None,
             _ => bail!("test_features and test_labels go together"),
-        }
-        let numbers = matches!(&parts[0].answers, Answers::Labels(Labels::Numbers(_)));
-        let (mut splits, output_names) = join(parts)?;
-        let mut described = output_names.clone();
-        if self.labels.is_some() {
-            check_classes(answers, self.test_labels.as_deref(), &splits, &output_names)?;
-            if numbers && output_names.iter().enumerate().any(|(class, name)| *name != class.to_string()) {
-                let (last, listed) = (output_names.len() - 1, listed(&output_names));
-                warnings
-                    .push(format!("labels do not run from 0 to {last}: the outputs are, in order, {listed}"));
-                described.iter_mut().for_each(|name| name.insert_str(0, "class_"));
-            } else if numbers {
-                // Output j is class j: it needs no name.
-                described.clear();
-            }
-        }
-        let given_test = if splits.len() == 2 { splits.pop() } else { None };
-        let all = splits.pop().context("no training data")?;
-        let (rest, test) = match given_test {
-            Some(test) => (all, test),
-            None => cut(&all, self.test, &mut Random::new(seed, "features/test")),
         };
-        ensure!(
-            test.inputs.rows > 0,
-            "{rows} rows are too few to set some aside for a test: give more rows, or test files"
-        );
-        let (train, held_out) = cut(&rest, self.held_out, &mut Random::new(seed, "features/held-out"));
-        warnings.extend(few(&train, &held_out, &output_names)?);
-        let mut ood = Vec::new();
+        let called = (answers.as_str(), self.test_labels.as_deref());
+        let shares = Shares { test: self.test, held_out: self.held_out };
+        let (mut task, mut description) = cut_rows(&self.name, train, test, called, shares, seed)?;
+        warnings.append(&mut description.warnings);
         for set in &self.ood {
             // An OOD csv may carry the same label column as the training file; it is dropped alike.
             let label = FilePart::parse(answers).part;
             let (table, names) = files::table(&FilePart::parse(&set.file), label.as_deref())?;
             let what = format!("OOD set {}", set.name);
-            ood.push((set.name.clone(), aligned(&input_names, table, &names, &what, &mut warnings)));
+            task.ood.push((set.name.clone(), aligned(&input_names, table, &names, &what, &mut warnings)));
         }
-        let description =
-            Description { input_names, output_names: described, warnings, ..Description::default() };
-        Ok((Task { name: self.name.clone(), train, held_out, test, ood }, description))
+        Ok((task, Description { warnings, ..description }))
     }
 
     /// Inputs of `features` and what `answers` says about each.
@@ -189,6 +167,66 @@ impl FeaturesConfig {
         );
         Ok(FileRows { inputs, names, answers: read })
     }
+}
+
+/// Which shares of the rows do not train.
+#[derive(Clone, Copy)]
+pub(crate) struct Shares {
+    /// Tested, when no test rows are given.
+    pub test: f64,
+    /// Calibrate: a share of what is not tested.
+    pub held_out: f64,
+}
+
+impl Default for Shares {
+    fn default() -> Self {
+        Self { test: default_test(), held_out: default_held_out() }
+    }
+}
+
+/// Cuts rows into train, held-out and test; `called` is how errors call their labels. There are no OOD sets yet.
+///
+/// # Errors
+/// Labels that are no classes, and too few rows.
+pub(crate) fn cut_rows(
+    name: &str,
+    train: FileRows,
+    test: Option<FileRows>,
+    called: (&str, Option<&str>),
+    shares: Shares,
+    seed: u64,
+) -> Result<(Task, Description)> {
+    let (rows, input_names) = (train.inputs.rows, train.names.clone());
+    let classes = matches!(&train.answers, Answers::Labels(_));
+    let numbers = matches!(&train.answers, Answers::Labels(Labels::Numbers(_)));
+    let (mut splits, output_names) = join(std::iter::once(train).chain(test).collect())?;
+    let (mut described, mut warnings) = (output_names.clone(), Vec::new());
+    if classes {
+        check_classes(called.0, called.1, &splits, &output_names)?;
+        if numbers && output_names.iter().enumerate().any(|(class, name)| *name != class.to_string()) {
+            let (last, listed) = (output_names.len() - 1, listed(&output_names));
+            warnings.push(format!("labels do not run from 0 to {last}: the outputs are, in order, {listed}"));
+            described.iter_mut().for_each(|name| name.insert_str(0, "class_"));
+        } else if numbers {
+            // Output j is class j: it needs no name.
+            described.clear();
+        }
+    }
+    let given_test = if splits.len() == 2 { splits.pop() } else { None };
+    let all = splits.pop().context("no training data")?;
+    let (rest, test) = match given_test {
+        Some(test) => (all, test),
+        None => cut(&all, shares.test, &mut Random::new(seed, "features/test")),
+    };
+    ensure!(
+        test.inputs.rows > 0,
+        "{rows} rows are too few to set some aside for a test: give more rows, or test files"
+    );
+    let (train, held_out) = cut(&rest, shares.held_out, &mut Random::new(seed, "features/held-out"));
+    warnings.extend(few(&train, &held_out, &output_names)?);
+    let description =
+        Description { input_names, output_names: described, warnings, ..Description::default() };
+    Ok((Task { name: name.to_owned(), train, held_out, test, ood: Vec::new() }, description))
 }
 
 /// Inputs of `file`, without the column that `answers` takes from the same file.

@@ -1,0 +1,47 @@
+//! What every reader does first: takes gzip and a byte-order mark off, and tells NumPy arrays from text.
+//!
+//! The first bytes decide, not the file's name, so a pipe is read like a file.
+
+use std::io::{self, Cursor, Read};
+
+use flate2::read::MultiGzDecoder;
+
+use super::npy::NpyRows;
+
+/// First bytes of every gzip file.
+const GZIP: &[u8] = b"\x1f\x8b";
+/// What some programs, Excel among them, write before UTF-8 text. It is no part of the first column's name.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Bytes as a reader wants them.
+pub(crate) struct Unpacked {
+    /// The bytes.
+    pub reader: Box<dyn Read>,
+    /// Whether they are a NumPy array.
+    pub npy: bool,
+    /// Whether they were compressed: then they are not those of the file.
+    pub compressed: bool,
+}
+
+/// Unpacks a stream.
+///
+/// # Errors
+/// When it cannot be read.
+pub(crate) fn unpack(mut reader: Box<dyn Read>) -> io::Result<Unpacked> {
+    let mut start = Vec::new();
+    // No text begins with the first byte of these marks, and a live stream may have no second byte yet.
+    reader.by_ref().take(1).read_to_end(&mut start)?;
+    let mark = [NpyRows::MAGIC, GZIP, BYTE_ORDER_MARK].into_iter().find(|mark| start.first() == mark.first());
+    if let Some(mark) = mark {
+        reader.by_ref().take(mark.len() as u64 - 1).read_to_end(&mut start)?;
+    }
+    if start == GZIP {
+        let inside = MultiGzDecoder::new(Cursor::new(start).chain(reader));
+        return Ok(Unpacked { compressed: true, ..unpack(Box::new(inside))? });
+    }
+    let npy = start == NpyRows::MAGIC;
+    if start == BYTE_ORDER_MARK {
+        start.clear();
+    }
+    Ok(Unpacked { reader: Box::new(Cursor::new(start).chain(reader)), npy, compressed: false })
+}

@@ -1,0 +1,163 @@
+//! Rows in memory → [`Run`]: what `dab fit` does, without files.
+
+use anyhow::ensure;
+use burn::tensor::Device;
+
+use crate::{
+    config::defaults::{self, Wishes},
+    data::{
+        DataConfig, Loaded, Table,
+        files::Labels,
+        sources::features::{Answers, FileRows, Shares, cut_rows},
+    },
+    error::Error,
+    experiment::{self, Options},
+    run::Run,
+};
+
+/// How errors call the labels.
+const LABELS: &str = "the labels";
+
+/// Learns a classifier from `features`, one row per example, and `labels`, one class per row; settings follow from their
+/// number. [`Fit`] has more to choose.
+///
+/// A fifth of each class is tested, a tenth of the rest calibrates. The same rows give the same bytes.
+///
+/// # Errors
+/// When the rows cannot be used, or learning fails.
+pub fn fit<R: AsRef<[f32]>>(features: &[R], labels: &[u32]) -> Result<Run, Error> {
+    Fit::classes(features, labels)?.run()
+}
+
+/// A model to be learnt from rows in memory.
+///
+/// ```no_run
+/// # fn main() -> Result<(), dab_train::Error> {
+/// # let (features, strength, elsewhere) = (vec![[0.0_f32; 8]; 100], vec![0.0_f32; 100], vec![[9.0_f32; 8]; 10]);
+/// use dab_train::Fit;
+///
+/// let run = Fit::regression(&features, &strength)?.ood("elsewhere", &elsewhere)?.seed(7).epochs(50).run()?;
+/// # Ok(()) }
+/// ```
+pub struct Fit {
+    rows: FileRows,
+    ood: Vec<(String, Table)>,
+    name: String,
+    wishes: Wishes,
+    options: Options,
+}
+
+impl Fit {
+    /// A classifier: one class per row, any whole numbers.
+    ///
+    /// # Errors
+    /// Rows of different lengths, and more or fewer labels than rows.
+    pub fn classes<R: AsRef<[f32]>>(features: &[R], labels: &[u32]) -> Result<Self, Error> {
+        Self::new(
+            features,
+            labels.len(),
+            Answers::Labels(Labels::Numbers(labels.iter().map(|&l| l.into()).collect())),
+        )
+    }
+
+    /// A regression: one number to predict per row.
+    ///
+    /// # Errors
+    /// Rows of different lengths, and more or fewer targets than rows.
+    pub fn regression<R: AsRef<[f32]>>(features: &[R], targets: &[f32]) -> Result<Self, Error> {
+        let column = Table::new(targets.len(), 1, targets.to_vec()).map_err(Error::Data)?;
+        Self::new(features, targets.len(), Answers::Numbers(column, Vec::new()))
+    }
+
+    fn new<R: AsRef<[f32]>>(features: &[R], found: usize, answers: Answers) -> Result<Self, Error> {
+        let read = || -> anyhow::Result<Table> {
+            let inputs = Table::from_rows(features)?;
+            ensure!(
+                found == inputs.rows,
+                "{} rows but {found} labels or targets: every row needs its own",
+                inputs.rows
+            );
+            inputs.check_finite("features")?;
+            Ok(inputs)
+        };
+        let rows = FileRows { inputs: read().map_err(Error::Data)?, names: Vec::new(), answers };
+        let (ood, wishes, options) = (Vec::new(), Wishes::default(), Options::new(0));
+        Ok(Self { rows, ood, name: "features".to_owned(), wishes, options })
+    }
+
+    /// Rows from elsewhere, to see how well they are found; may be given several times.
+    ///
+    /// # Errors
+    /// Rows of different lengths.
+    pub fn ood<R: AsRef<[f32]>>(mut self, name: &str, features: &[R]) -> Result<Self, Error> {
+        self.ood.push((name.to_owned(), Table::from_rows(features).map_err(Error::Data)?));
+        Ok(self)
+    }
+
+    /// How the model is called in its file.
+    #[must_use]
+    pub fn name(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.name);
+        self
+    }
+
+    /// Seed of the cut, the weights, the order and the noise; 0 unless given.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.options.seeds = seed..seed + 1;
+        self
+    }
+
+    /// Passes over the training rows.
+    #[must_use]
+    pub fn epochs(mut self, epochs: usize) -> Self {
+        self.wishes.epochs = Some(epochs);
+        self
+    }
+
+    /// Codes in the codebook.
+    #[must_use]
+    pub fn codes(mut self, codes: usize) -> Self {
+        self.wishes.codes = Some(codes);
+        self
+    }
+
+    /// Dimensions of the latent space.
+    #[must_use]
+    pub fn dim(mut self, dim: usize) -> Self {
+        self.wishes.dim = Some(dim);
+        self
+    }
+
+    /// Where tensors live; the CPU unless given.
+    #[must_use]
+    pub fn device(mut self, device: Device) -> Self {
+        self.options.device = device;
+        self
+    }
+
+    /// Leaves the baselines out.
+    #[must_use]
+    pub fn without_baselines(mut self) -> Self {
+        self.options.baselines = false;
+        self
+    }
+
+    /// Cuts the rows, learns, measures and exports.
+    ///
+    /// # Errors
+    /// When nothing can be learnt from the rows, a choice is out of range, or learning fails.
+    pub fn run(self) -> Result<Run, Error> {
+        let seed = self.options.seeds.start;
+        let (mut task, description) =
+            cut_rows(&self.name, self.rows, None, (LABELS, None), Shares::default(), seed)
+                .map_err(Error::Data)?;
+        task.ood = self.ood;
+        task.check().map_err(Error::Data)?;
+        let experiment = defaults::experiment(&self.name, seed, DataConfig::Memory, &task.train, self.wishes);
+        experiment.check()?;
+        let loaded = Loaded::Rows(Box::new(task), description);
+        let mut runs = experiment::run(&experiment, Some(loaded), &self.options, &mut ())?;
+        Ok(runs.swap_remove(0))
+    }
+}

@@ -1,0 +1,34 @@
+//! What an experiment gives for one seed.
+
+use crate::{
+    data::Task,
+    learn::run::Learnt,
+    measure::{
+        comparison::Comparison,
+        evaluate::{Evaluation, TaskScores},
+        parity::Parity,
+    },
+};
+
+/// Everything one seed gave.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The seed.
+    pub seed: u64,
+    /// `model.dab`: the model, calibrated.
+    pub model: Vec<u8>,
+    /// Its measures.
+    pub evaluation: Evaluation,
+    /// The baselines' measures on the same data.
+    pub comparison: Comparison,
+    /// The uncertainty of every held-out, test and OOD input.
+    pub scores: TaskScores,
+    /// How these agree with the scores of `model`, as a device computes them.
+    pub parity: Parity,
+    /// The data, as the bottleneck saw them.
+    pub task: Task,
+    /// The trained network and the history of its epochs.
+    pub learnt: Learnt,
+    /// What is allowed in the data but worth a line to the user.
+    pub warnings: Vec<String>,
+}
