@@ -1,11 +1,11 @@
-//! The workload that proves the same bits on every machine (`dab-proof`), on this one. `tests/device` runs it
+//! The workload that proves the same bits on every machine (`dab-same-bits`), on this one. `tests/firmware` runs it
 //! under QEMU.
 
 use dab_tests::{repository, specs};
 
 /// Compares a committed file with what it should hold, or writes it with `DAB_BLESS=1`.
 fn committed(path: &str, expected: &[u8]) {
-    let file = repository().join("tests/proof").join(path);
+    let file = repository().join("tests/same-bits").join(path);
     if std::env::var_os("DAB_BLESS").is_some() {
         std::fs::write(&file, expected).expect("writable");
         return;
@@ -16,13 +16,13 @@ fn committed(path: &str, expected: &[u8]) {
 
 #[test]
 fn the_models_are_what_the_writer_gives() {
-    for (name, spec) in specs::proof() {
+    for (name, spec) in specs::same_bits() {
         committed(&format!("models/{name}.dab"), &spec.to_bytes().expect("a sound model"));
     }
 }
 
 #[test]
 fn this_machine_gives_the_committed_hash() {
-    let hash = dab_proof::all().expect("sound models");
+    let hash = dab_same_bits::all().expect("sound models");
     committed("hash", format!("{hash:016x}\n").as_bytes());
 }

@@ -1,7 +1,7 @@
 //! One epoch of everything on another device, against the CPU: a Wide ResNet on real images, both full-covariance heads,
 //! codebook steps, export.
 //!
-//! `tests/devices` builds it with the features `cuda` and `wgpu` and runs it on what there is: a GPU, or, for `wgpu`, Mesa's
+//! `tests/accelerators` builds it with the features `cuda` and `wgpu` and runs it on what there is: a GPU, or, for `wgpu`, Mesa's
 //! llvmpipe, which runs a GPU's kernels on the processor.
 
 #[path = "stored/mod.rs"]
@@ -91,7 +91,7 @@ fn an_epoch_agrees_with_the_cpu() {
             return;
         }
         // Not a skip: the default build has no other device, and the line says how to get one.
-        println!("{name}: this build finds no device beside the CPU (tests/devices)");
+        println!("{name}: this build finds no device beside the CPU (tests/accelerators)");
     }
     for covariance in ["spectral", "cholesky"] {
         let (losses, scores) = run(covariance, &Device::flex(), &root);

@@ -186,9 +186,9 @@ pub fn real() -> [(&'static str, Spec); 3] {
     [("mlp", mlp), ("spectral", spectral), ("cholesky", cholesky)]
 }
 
-/// The models of `dab-proof`: one of each kind, every activation among them, small enough that a processor
+/// The models of `dab-same-bits`: one of each kind, every activation among them, small enough that a processor
 /// without an FPU runs them 100 000 times in a minute.
-pub fn proof() -> [(&'static str, Spec); 3] {
+pub fn same_bits() -> [(&'static str, Spec); 3] {
     let [(_, diagonal), _, (_, mut cholesky)] = real();
     let mut random = Random(2);
     cholesky.layers = vec![dense(&mut random, 5, 5, Activation::Elu, 1.0)];

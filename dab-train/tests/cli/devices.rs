@@ -42,7 +42,7 @@ fn an_absent_device_is_one_line_that_lists_what_there_is() {
     }
 }
 
-/// `tests/devices` builds with `ndarray`; the default build is without it.
+/// `tests/accelerators` builds with `ndarray`; the default build is without it.
 #[cfg(feature = "ndarray")]
 #[test]
 fn every_cpu_backend_trains_the_demo_to_nearly_the_same_model() {

@@ -6,9 +6,9 @@ fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     core::arch::wasm32::unreachable()
 }
 
-/// The hash of `tests/proof`; 0 when there is none.
+/// The hash of `tests/same-bits`; 0 when there is none.
 // SAFETY: nothing else in this module has that name.
 #[unsafe(no_mangle)]
-pub extern "C" fn proof() -> u64 {
-    dab_proof::all().unwrap_or(0)
+pub extern "C" fn hash() -> u64 {
+    dab_same_bits::all().unwrap_or(0)
 }

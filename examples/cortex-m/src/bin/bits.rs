@@ -1,4 +1,4 @@
-//! The same bits everywhere, on this processor: prints the hash that `tests/proof/hash` holds.
+//! The same bits everywhere, on this processor: prints the hash that `tests/same-bits/hash` holds.
 #![no_std]
 #![no_main]
 
@@ -7,5 +7,5 @@ use debugger::{exit, print};
 
 #[entry]
 fn main() -> ! {
-    exit(dab_proof::print_all(print))
+    exit(dab_same_bits::print_all(print))
 }

@@ -1,7 +1,7 @@
-//! Prints the hash of this machine, for comparison with `tests/proof/hash`.
+//! Prints the hash of this machine, for comparison with `tests/same-bits/hash`.
 
 fn main() {
-    match dab_proof::all() {
+    match dab_same_bits::all() {
         Ok(hash) => println!("{hash:016x}"),
         Err(failure) => {
             eprintln!("no hash: {failure:?}");

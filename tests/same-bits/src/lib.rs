@@ -6,7 +6,7 @@
 //!
 //! Seven inputs in eight are ordinary numbers; the eighth is made of random bits, so that huge, tiny,
 //! subnormal and non-finite values are among them, and the refusals are hashed like the answers.
-//! `tests/proof/hash` holds what every machine must print.
+//! `tests/same-bits/hash` holds what every machine must print.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -127,7 +127,7 @@ pub fn run(artifact: &[u8], inputs: u32, hash: &mut Hash) -> Result<(), Failure>
     Ok(())
 }
 
-/// The hash of all models over [`INPUTS`] inputs: what `tests/proof/hash` holds.
+/// The hash of all models over [`INPUTS`] inputs: what `tests/same-bits/hash` holds.
 ///
 /// # Errors
 /// As [`run`].
