@@ -1,11 +1,20 @@
-//! Where codes start: k-means++ on the encodings' means, refined by Lloyd's iterations.
+//! Where codes are: k-means++, refined by Lloyd's iterations.
 //!
-//! The published start, N(0, 0.1²) for every code, lets one code win everything before the others have moved.
+//! [`clusters`] gives RDFC its start, on the encodings' means: the published start, N(0, 0.1²) for every code, lets one code
+//! win everything before the others have moved. [`centres`] gives a model without gradients its codes.
 
-use crate::support::random::Random;
+use crate::{
+    data::Table,
+    support::{
+        matrix::{View, product},
+        random::Random,
+    },
+};
 
 /// Lloyd's iterations. Starts need no more: the alternating minimisation goes on from there.
 const ITERATIONS: usize = 20;
+/// Rows of one matrix product.
+const BLOCK: usize = 1024;
 
 fn square_distance(a: &[f32], b: &[f32]) -> f64 {
     a.iter().zip(b).map(|(a, b)| f64::from(a - b).powi(2)).sum()
@@ -74,9 +83,114 @@ pub fn clusters(points: &[f32], dim: usize, codes: usize, random: &mut Random) -
     member
 }
 
+/// Up to `codes` centres of `points` with the number of points nearest to each. Points that are fewer than the codes are
+/// their own centres.
+///
+/// ```text
+/// argmin_c ‖x − c‖² = argmin_c ‖c‖² − 2 x·c
+/// ```
+#[must_use]
+pub fn centres(points: &Table, codes: usize, random: &mut Random) -> (Table, Vec<usize>) {
+    let (rows, dim) = (points.rows, points.cols);
+    if rows <= codes {
+        return (points.clone(), vec![1; rows]);
+    }
+    let mut centres = Table { rows: codes, cols: dim, values: plus_plus(points, codes, random) };
+    let mut member = Vec::new();
+    for _ in 0..ITERATIONS {
+        let next = members(points, &centres);
+        if next == member {
+            break;
+        }
+        member = next;
+        let mut sums = vec![0.0_f64; codes * dim];
+        let counts = counts(&member, codes);
+        for (row, &code) in points.iter().zip(&member) {
+            sums[code * dim..(code + 1) * dim].iter_mut().zip(row).for_each(|(sum, &x)| *sum += f64::from(x));
+        }
+        for (code, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let places = code * dim..(code + 1) * dim;
+            let centre = &mut centres.values[places.clone()];
+            centre.iter_mut().zip(&sums[places]).for_each(|(c, s)| *c = (s / count as f64) as f32);
+        }
+    }
+    let counts = counts(&members(points, &centres), codes);
+    // A centre that lost all its points describes nothing.
+    let kept: Vec<usize> = (0..codes).filter(|&code| counts[code] > 0).collect();
+    (centres.select(&kept), kept.iter().map(|&code| counts[code]).collect())
+}
+
+fn counts(member: &[usize], codes: usize) -> Vec<usize> {
+    let mut counts = vec![0; codes];
+    member.iter().for_each(|&code| counts[code] += 1);
+    counts
+}
+
+/// Centres drawn from the points, each with probability proportional to its squared distance from those before it.
+fn plus_plus(points: &Table, codes: usize, random: &mut Random) -> Vec<f32> {
+    let gap = |row: &[f32], centre: &[f32]| {
+        f64::from(row.iter().zip(centre).map(|(a, b)| (a - b) * (a - b)).sum::<f32>())
+    };
+    let mut chosen = points.row(random.below(points.rows)).to_vec();
+    let mut values = chosen.clone();
+    let mut gaps: Vec<f64> = points.iter().map(|row| gap(row, &chosen)).collect();
+    for _ in 1..codes {
+        chosen = points.row(weighted(&gaps, random)).to_vec();
+        gaps.iter_mut().zip(points.iter()).for_each(|(least, row)| *least = least.min(gap(row, &chosen)));
+        values.extend_from_slice(&chosen);
+    }
+    values
+}
+
+/// The nearest centre of each point, the first among equals.
+fn members(points: &Table, centres: &Table) -> Vec<usize> {
+    let (dim, codes) = (points.cols, centres.rows);
+    let squares: Vec<f32> = centres.iter().map(|centre| centre.iter().map(|x| x * x).sum()).collect();
+    let mut member = Vec::with_capacity(points.rows);
+    let mut products = vec![0.0; BLOCK.min(points.rows) * codes];
+    for block in points.values.chunks(BLOCK * dim) {
+        let rows = block.len() / dim;
+        let products = &mut products[..rows * codes];
+        product(View::new(block, rows, dim), View::new(&centres.values, codes, dim).t(), products);
+        for dots in products.chunks_exact(codes) {
+            let parts = dots.iter().zip(&squares).map(|(dot, square)| square - 2.0 * dot);
+            let nearest =
+                parts.enumerate().fold(
+                    (0, f32::INFINITY),
+                    |best, (code, part)| {
+                        if part < best.1 { (code, part) } else { best }
+                    },
+                );
+            member.push(nearest.0);
+        }
+    }
+    member
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn centres_sit_in_their_groups() {
+        let mut random = Random::new(4, "points");
+        let points: Vec<[f32; 2]> = (0..3000)
+            .map(|i| [(i % 3) as f32 * 10.0 + random.normal() as f32, random.normal() as f32])
+            .collect();
+        let points = Table::from_rows(&points).unwrap();
+        let (found, counts) = centres(&points, 3, &mut Random::new(1, "codes"));
+        assert_eq!(counts, [1000; 3]);
+        let mut places: Vec<f32> = found.iter().map(|centre| centre[0]).collect();
+        places.sort_by(f32::total_cmp);
+        for (place, wanted) in places.iter().zip([0.0, 10.0, 20.0]) {
+            assert!((place - wanted).abs() < 0.2, "{places:?}");
+        }
+        assert_eq!(found, centres(&points, 3, &mut Random::new(1, "codes")).0);
+        let few = points.select(&[0, 1]);
+        assert_eq!(centres(&few, 5, &mut Random::new(1, "codes")), (few, vec![1, 1]));
+        let same = points.select(&[7; 9]);
+        assert_eq!(centres(&same, 4, &mut Random::new(1, "codes")).1, [9]);
+    }
 
     #[test]
     fn separate_groups_get_a_code_each() {

@@ -15,6 +15,7 @@ pub mod examples;
 pub mod images;
 pub mod indexed_rows;
 pub mod kmeans;
+pub mod logistic;
 pub mod loss_scaling;
 pub mod machines;
 mod network_step;

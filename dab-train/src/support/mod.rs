@@ -1,8 +1,9 @@
-//! What every room uses and none owns: devices, random streams, wide instructions, files, threads.
+//! What every room uses and none owns: devices, random streams, wide instructions, matrix products, files, threads.
 
 pub mod device;
 pub mod digest;
 pub mod files;
+pub mod matrix;
 pub mod parallel;
 pub mod random;
 pub mod simd;

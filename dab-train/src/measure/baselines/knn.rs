@@ -11,8 +11,13 @@
 
 use anyhow::{Result, ensure};
 
-use super::matrix::{View, product};
-use crate::{data::Table, support::parallel::map_blocks};
+use crate::{
+    data::Table,
+    support::{
+        matrix::{View, product},
+        parallel::map_blocks,
+    },
+};
 
 /// Queries per unit of parallel work.
 const QUERIES: usize = 128;

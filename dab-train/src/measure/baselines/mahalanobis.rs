@@ -11,8 +11,10 @@
 
 use anyhow::{Result, ensure};
 
-use super::matrix::Cholesky;
-use crate::{data::Table, support::parallel::map_blocks};
+use crate::{
+    data::Table,
+    support::{matrix::Cholesky, parallel::map_blocks},
+};
 
 /// Added to the covariance's diagonal, as a fraction of its mean.
 pub const RIDGE: f64 = 1e-6;

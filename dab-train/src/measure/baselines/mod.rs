@@ -11,15 +11,16 @@
 
 pub mod ensemble;
 pub mod knn;
-pub mod logistic;
 pub mod mahalanobis;
-mod matrix;
 pub mod without_bottleneck;
 
 use anyhow::Result;
 
 use super::metrics::{Scored, classification};
-use crate::data::{Table, Targets, Task};
+use crate::{
+    data::{Table, Targets, Task},
+    learn::logistic::Logistic,
+};
 
 /// Neighbour counts of the k-NN baselines.
 const NEIGHBOURS: [usize; 2] = [1, 10];
@@ -49,8 +50,7 @@ pub fn on_features(task: &Task) -> Result<Baselines> {
     let single = mahalanobis::Mahalanobis::fit(train, None)?;
     match (&task.train.targets, &task.held_out.targets) {
         (Targets::Classes { labels, count }, Targets::Classes { labels: held_labels, .. }) => {
-            let fitted =
-                logistic::Logistic::fit((train, labels), (&task.held_out.inputs, held_labels), *count)?;
+            let fitted = Logistic::fit((train, labels), (&task.held_out.inputs, held_labels), *count)?;
             let logits = all(task, |inputs| Ok(fitted.logits(inputs)))?;
             scored.extend(on_logits("", &logits.0, &logits.1));
             test_logits = Some(logits.0);

@@ -1,4 +1,4 @@
-//! Dense matrix kernels of the baselines: products, Cholesky, forward substitution.
+//! Dense matrix kernels: products, Cholesky, forward substitution.
 //!
 //! features → covariance → `Cholesky` → whitened features; features · weightsᵀ → logits.
 //!
@@ -13,7 +13,7 @@ use anyhow::{Result, bail};
 
 /// A matrix that `product` reads: values, and the distance between its rows and columns.
 #[derive(Clone, Copy)]
-pub(super) struct View<'a> {
+pub struct View<'a> {
     values: &'a [f32],
     rows: usize,
     cols: usize,
@@ -22,13 +22,15 @@ pub(super) struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// Row-major `rows × cols`.
+    /// Row-major `rows × cols`. Panics when there are more or fewer values.
+    #[must_use]
     pub fn new(values: &'a [f32], rows: usize, cols: usize) -> Self {
         assert_eq!(values.len(), rows * cols, "a view covers its values");
         Self { values, rows, cols, row_stride: cols, col_stride: 1 }
     }
 
     /// The transpose, without moving a value.
+    #[must_use]
     pub fn t(self) -> Self {
         Self {
             rows: self.cols,
@@ -41,7 +43,7 @@ impl<'a> View<'a> {
 }
 
 /// `out = a · b`, row-major. Panics when the shapes do not fit.
-pub(super) fn product(a: View, b: View, out: &mut [f32]) {
+pub fn product(a: View, b: View, out: &mut [f32]) {
     assert_eq!(a.cols, b.rows, "inner dimensions agree");
     assert_eq!(out.len(), a.rows * b.cols, "the result has its shape");
     // SAFETY: `View` is built only over `rows × cols` values (checked in `new`, kept by `t`), `out` was
@@ -67,7 +69,7 @@ pub(super) fn product(a: View, b: View, out: &mut [f32]) {
 }
 
 /// The lower Cholesky factor of a symmetric positive definite matrix.
-pub(super) struct Cholesky {
+pub struct Cholesky {
     dim: usize,
     lower: Vec<f64>,
 }
