@@ -61,6 +61,9 @@ pub struct Expected {
     pub nearest: usize,
     /// Its distance, nats.
     pub nearest_distance: f32,
+    /// `Σ_κ π(κ) e^{−α D_κ}`: how much of the codebook lies near. With counts for priors, how often something like
+    /// this was seen.
+    pub visits: f32,
 }
 
 /// A codebook whose numbers lie elsewhere: in an artifact, or in an owned `Codebook`.
@@ -174,8 +177,11 @@ impl<'a> CodebookView<'a> {
                 add(i, d, pi);
             }
         }
-        let uncertainty = saturate(nearest_distance + fold(excess) / fold(total));
-        Expected { uncertainty, nearest, nearest_distance }
+        let total = fold(total);
+        let uncertainty = saturate(nearest_distance + fold(excess) / total);
+        let visits = exp(-(self.alpha * nearest_distance)) * total;
+        let visits = if visits < NEGLIGIBLE { 0.0 } else { visits };
+        Expected { uncertainty, nearest, nearest_distance, visits }
     }
 
     /// Writes π_x(κ) of every code (E5); they sum to 1, or are all 0 without a code of positive prior.

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! [`model`] has the entry points, [`artifact`] the file and its checks, [`layers`] and [`gaussian`] the way to a
-//! Gaussian, [`divergence`] and [`codebook`] the distances. Every target gives the same bits because sums have
+//! Gaussian, [`divergence`] and [`codebook`] the distances. [`memory`] and [`ellipse`] learn where they run. Every target gives the same bits because sums have
 //! one order (`linalg/dot.rs`) and no function comes from the platform (`scalar.rs`).
 #![no_std]
 #![forbid(unsafe_code)]
@@ -22,6 +22,7 @@ pub mod artifact;
 pub mod calibration;
 pub mod codebook;
 pub mod divergence;
+pub mod ellipse;
 mod encoder;
 pub mod error;
 pub mod explore;
@@ -29,22 +30,28 @@ pub mod gaussian;
 pub mod isa;
 pub mod layers;
 mod linalg;
+pub mod memory;
 pub mod model;
 pub mod monitor;
 mod pass;
+pub mod random;
 mod running;
 mod scalar;
+pub mod slots;
+pub mod teach;
 
 pub use artifact::ArtifactError;
 pub use artifact::schema::{CovarianceKind, Task};
 pub use calibration::{Rates, Verdict};
 #[cfg(feature = "nalgebra")]
 pub use codebook::Codebook;
+pub use ellipse::Ellipse;
 pub use error::{InputError, SelfTestError};
 #[cfg(feature = "nalgebra")]
 pub use gaussian::Gaussian;
 pub use isa::Isa;
 pub use layers::Activation;
+pub use memory::Memory;
 pub use model::{Assessment, Model, Shape};
 pub use running::Running;
 

@@ -328,7 +328,7 @@ impl<'a> Model<'a> {
         Ok(evaluation.expected.uncertainty)
     }
 
-    fn judge(&self, expected: &Expected) -> Assessment {
+    pub(crate) fn judge(&self, expected: &Expected) -> Assessment {
         let p_value = self.calibration.map(|table| table.p_value(expected.uncertainty));
         Assessment {
             uncertainty: expected.uncertainty,

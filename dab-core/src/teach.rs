@@ -1,0 +1,126 @@
+//! "This is normal now": a model and a memory of what was taught beside it.
+//!
+//! ```text
+//! u′ = min(u_model, u_taught),   p-value and verdict from u′
+//! ```
+//!
+//! An operator confirms inputs that the model calls unfamiliar. Each becomes a pinned code of a memory in the model's
+//! latent space, at least as wide as the model's own codes are on average. Teaching can only lower an uncertainty: what
+//! was familiar stays so, p-values of old inputs only rise, and an input that is far from both is as unfamiliar as
+//! before.
+
+use core::fmt;
+
+use crate::codebook::CodebookView;
+use crate::divergence::Precision;
+use crate::error::InputError;
+use crate::gaussian::GaussianView;
+use crate::isa::Baseline;
+use crate::linalg::dot::dot;
+use crate::linalg::jacobi::MAX_DIM;
+use crate::memory::{MemoryError, MemoryView, Novelty, Width};
+use crate::model::{Assessment, Model};
+
+/// Why something was not taught or assessed. Nothing changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TeachError {
+    /// The model refused the input.
+    Input(InputError),
+    /// The memory refused the model's Gaussian: another dimension, or no place.
+    Memory(MemoryError),
+}
+
+impl fmt::Display for TeachError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Input(error) => error.fmt(f),
+            Self::Memory(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for TeachError {}
+
+impl Model<'_> {
+    /// Teaches `memory`, whose dimension is the model's latent one, that `input` is normal. The answer says how far it was
+    /// from what was taught before.
+    ///
+    /// # Errors
+    /// As [`Model::assess`], and when the memory has another dimension or no place.
+    pub fn teach(
+        &self,
+        memory: &mut MemoryView<'_>,
+        input: &[f32],
+        scratch: &mut [f32],
+    ) -> Result<Novelty, TeachError> {
+        let gaussian = self.encode(input, scratch).map_err(TeachError::Input)?;
+        let mut base = [0.0; MAX_DIM];
+        self.codebook.mean_variance_into(&mut base);
+        let base = base.get(..self.codebook.dim);
+        memory.teach(gaussian.mean, Width::Spread(gaussian.spread), base).map_err(TeachError::Memory)
+    }
+
+    /// [`Model::assess`], where what was taught counts as familiar. `nearest` stays the model's own code.
+    ///
+    /// # Errors
+    /// As [`Model::assess`], and when the memory has another dimension.
+    pub fn assess_taught(
+        &self,
+        memory: &mut MemoryView<'_>,
+        input: &[f32],
+        scratch: &mut [f32],
+    ) -> Result<Assessment, TeachError> {
+        let found = self.evaluate(Baseline, input, scratch).map_err(TeachError::Input)?;
+        let mut expected = found.expected;
+        let taught = taught(memory, &found.gaussian)?;
+        if taught < expected.uncertainty {
+            expected.uncertainty = taught;
+        }
+        Ok(self.judge(&expected))
+    }
+}
+
+/// Uncertainty of a Gaussian beside what was taught, nats.
+fn taught(memory: &mut MemoryView<'_>, gaussian: &GaussianView<'_>) -> Result<f32, TeachError> {
+    let width = Width::Spread(gaussian.spread);
+    memory.assess_taught(gaussian.mean, width).map(|found| found.uncertainty).map_err(TeachError::Memory)
+}
+
+impl CodebookView<'_> {
+    /// Writes the mean variance of the codes in each dimension, each code weighted with its prior. `k d³/6` multiply-adds
+    /// for full covariances.
+    pub fn mean_variance_into(&self, out: &mut [f32]) {
+        out.fill(0.0);
+        let mut total = 0.0;
+        for (code, &prior) in self.codes().zip(self.priors) {
+            total += prior;
+            match code.precision {
+                Precision::Diagonal(precision) => {
+                    for (v, p) in out.iter_mut().zip(precision) {
+                        *v += prior / p;
+                    }
+                }
+                // Σ = R⁻¹ R⁻ᵀ: the squares of the rows of R⁻¹, which is made column by column.
+                Precision::Full(rows) => {
+                    for j in 0..self.dim {
+                        let mut column = [0.0; MAX_DIM];
+                        for i in j..self.dim {
+                            let Some((&diagonal, before)) = rows.row(i).split_last() else { return };
+                            let Some((solved, [x, ..])) = column.split_at_mut_checked(i) else { return };
+                            let unit = if i == j { 1.0 } else { 0.0 };
+                            *x = (unit - dot(before, solved)) / diagonal;
+                            if let Some(v) = out.get_mut(i) {
+                                *v += prior * (*x * *x);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        if total > 0.0 {
+            for v in out {
+                *v /= total;
+            }
+        }
+    }
+}
