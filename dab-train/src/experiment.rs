@@ -1,8 +1,11 @@
 //! One experiment, from data to report: the corridor that passes every room.
 //!
 //! ```text
-//! load → learn → measure → export → report        once a seed; the report is of all of them
+//! load → learn → export → open → measure → report        once a seed; the report is of all of them
 //! ```
+//!
+//! Until the model's bytes are final, nothing here has a test or an OOD row: they are sealed (`data::sealed`), and the
+//! measuring step opens them.
 //!
 //! `Experiment` + [`Options`] → [`run`] → one [`Run`] a seed. With a folder in the options, results are written as they come;
 //! without one, nothing is written.
@@ -14,7 +17,7 @@ use burn::tensor::Device;
 
 use crate::{
     config::Experiment,
-    data::{self, DataConfig, Description, Loaded, Task, sources::clusters},
+    data::{self, DataConfig, Description, Loaded, Seen, Task, sources::clusters},
     error::Error,
     export::artifact,
     learn::{
@@ -23,6 +26,7 @@ use crate::{
         run::{Learnt, Observer, Setting},
     },
     measure::{
+        assessed::assess,
         comparison::{Comparison, compare},
         evaluate::{Evaluation, TaskScores, evaluate, score_task, truth_coverage},
         parity::{Parity, Twice},
@@ -122,21 +126,28 @@ pub fn run(
         let loaded = load(&experiment, first.take()).map_err(Error::Data)?;
         let description = description(&loaded);
         description.warnings.iter().for_each(|warning| listener.warning(warning));
-        let (task, learnt) = learn(&experiment, loaded, &setting, &options.features(), &mut *observer)
-            .map_err(Error::Learning)?;
+        let (seen, sealed, learnt) =
+            learn(&experiment, loaded, &setting, &options.features(), &mut *observer)
+                .map_err(Error::Learning)?;
         if !leads {
             continue;
         }
-        let (scores, evaluation) =
+        let model = export(&experiment, &description, &seen, &learnt).map_err(Error::Export)?;
+
+        let task = sealed.open(seen);
+        let (scores, mut evaluation) =
             measure(&experiment, &task, &learnt, &options.device).map_err(Error::Measuring)?;
+        let assessments = assess(&model, &task).map_err(Error::Measuring)?;
+        evaluation.scores = assessments.reports(&task, &scores).map_err(Error::Measuring)?;
+        evaluation.alarms = assessments.alarms();
+        let parity = agreement(&model, &task, &scores).map_err(Error::Export)?;
         let comparison = match options.baselines {
             true => compare(&experiment, &task, &setting).map_err(Error::Measuring)?,
             false => Comparison::default(),
         };
-        let (model, parity) =
-            export(&experiment, &description, &task, &learnt, &scores).map_err(Error::Export)?;
         let warnings = description.warnings;
-        let run = Run { seed, model, evaluation, comparison, scores, parity, task, learnt, warnings };
+        let run =
+            Run { seed, model, evaluation, comparison, scores, assessments, parity, task, learnt, warnings };
         if let Some(folder) = folder {
             folder::write_run(&experiment, &run, &folder).map_err(Error::Output)?;
         }
@@ -179,17 +190,63 @@ fn measure(
     Ok((scores, evaluation))
 }
 
-/// The bytes of the model file, and how a device that runs them agrees with the trainer; a disagreement is an error.
+/// The bytes of the model file, calibrated on held-out rows.
 fn export(
     experiment: &Experiment,
     description: &Description,
-    task: &Task,
+    seen: &Seen,
     learnt: &Learnt,
-    scores: &TaskScores,
-) -> Result<(Vec<u8>, Parity)> {
+) -> Result<Vec<u8>> {
     let info = artifact::info(experiment, description)?;
-    let model = artifact::artifact(&learnt.trained, &task.held_out.inputs, info)?;
-    let parity = Twice::new(&model, task, scores)?.parity()?;
+    artifact::artifact(&learnt.trained, &seen.held_out.inputs, info)
+}
+
+/// How a device that runs the model file agrees with the trainer; a disagreement is an error.
+fn agreement(model: &[u8], task: &Task, scores: &TaskScores) -> Result<Parity> {
+    let parity = Twice::new(model, task, scores)?.parity()?;
     parity.check()?;
-    Ok((model, parity))
+    Ok(parity)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        config::defaults::{self, Wishes},
+        data::{Split, Table, Targets},
+        support::random::Random,
+    };
+
+    /// Two classes around −2 and 2.
+    fn split(rows: usize, stream: &str) -> Split {
+        let mut random = Random::new(5, stream);
+        let labels: Vec<u32> = (0..rows).map(|i| (i % 2) as u32).collect();
+        let point =
+            |&label: &u32| [4.0 * label as f32 - 2.0 + random.normal() as f32, random.normal() as f32];
+        let rows: Vec<[f32; 2]> = labels.iter().map(point).collect();
+        Split { inputs: Table::from_rows(&rows).unwrap(), targets: Targets::Classes { labels, count: 2 } }
+    }
+
+    fn run_on(test: Split, ood: Vec<(String, Table)>) -> Run {
+        let (train, held_out) = (split(200, "train"), split(50, "held-out"));
+        let task = Task { name: "sealed".into(), train, held_out, test, ood };
+        let wishes = Wishes { epochs: Some(3), ..Wishes::default() };
+        let experiment = defaults::experiment("sealed", 0, DataConfig::Memory, &task.train, wishes);
+        let loaded = Loaded::Rows(Box::new(task), Description::default());
+        run(&experiment, Some(loaded), &Options::new(0), &mut ()).unwrap().swap_remove(0)
+    }
+
+    #[test]
+    fn test_and_ood_rows_do_not_change_the_model_file() {
+        let mut strange = split(30, "test");
+        strange.inputs.values.iter_mut().for_each(|x| *x *= -30.0);
+        let far = Table::from_rows(&[[50.0_f32, 50.0], [-70.0, 9.0]]).unwrap();
+        let first = run_on(split(40, "test"), Vec::new());
+        let second = run_on(strange, vec![("far".to_owned(), far)]);
+        assert!(
+            first.evaluation.median_uncertainty != second.evaluation.median_uncertainty,
+            "other test rows"
+        );
+        assert!(first.model == second.model, "a test or OOD row reached the model");
+    }
 }

@@ -4,6 +4,7 @@ use crate::{
     data::Task,
     learn::run::Learnt,
     measure::{
+        assessed::Assessments,
         comparison::Comparison,
         evaluate::{Evaluation, TaskScores},
         parity::Parity,
@@ -23,7 +24,9 @@ pub struct Run {
     pub comparison: Comparison,
     /// The uncertainty of every held-out, test and OOD input.
     pub scores: TaskScores,
-    /// How these agree with the scores of `model`, as a device computes them.
+    /// What `model` itself says about the same inputs, channel by channel.
+    pub assessments: Assessments,
+    /// How `scores` agree with those of `model`, as a device computes them.
     pub parity: Parity,
     /// The data, as the bottleneck saw them.
     pub task: Task,

@@ -12,6 +12,7 @@
 pub mod files;
 pub mod images;
 pub mod rows;
+pub mod sealed;
 pub mod sets;
 pub mod sources;
 pub mod split;
@@ -23,6 +24,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
 use self::sources::{cifar10, clinc150, clusters, features, uci};
+pub use sealed::{Sealed, Seen};
 pub use table::{ColumnStats, Scale, Table};
 
 /// Environment variable that names the data folder.

@@ -28,7 +28,7 @@ use super::{
 use crate::{
     config::{Experiment, ImageBackbone, Standardise},
     data::{
-        self, Table, Task,
+        self, Sealed, Seen, Table, Task,
         images::{ImageSet, ImageTask, Normalise},
         stored,
     },
@@ -47,8 +47,8 @@ const CHUNK: usize = 256;
 /// Training examples that the task keeps in memory for baselines; a run on mapped features learns from all of them.
 const IN_MEMORY: usize = 100_000;
 
-/// Trains on images, and gives the task as the trained bottleneck sees it. A frozen network's features are kept in
-/// `cache`.
+/// Trains on images, and gives the rows as the trained bottleneck sees them, test and OOD under a seal. A frozen network's
+/// features are kept in `cache`.
 ///
 /// # Errors
 /// Missing data, weights of another network, and what stops any run.
@@ -58,7 +58,7 @@ pub(super) fn learn_task(
     setting: &Setting,
     cache: &Path,
     observer: &mut dyn Observer,
-) -> Result<(Task, Learnt)> {
+) -> Result<(Seen, Sealed, Learnt)> {
     let (seed, device) = (setting.seed, &setting.device);
     let backbone = image_network(experiment, &images)?;
     let weights = pretrained(backbone, &data::data_root())?;
@@ -83,8 +83,9 @@ pub(super) fn learn_task(
         true => cached(set)?.table(),
         false => features(&network, set, &normalise, device),
     })?;
-    let run = run.map_or_else(|| run::train(experiment, &task.train, setting, observer), Ok)?;
-    Ok((task, run))
+    let (seen, sealed) = task.seal();
+    let run = run.map_or_else(|| run::train(experiment, &seen.train, setting, observer), Ok)?;
+    Ok((seen, sealed, run))
 }
 
 /// A finished run on images, and its task as the bottleneck sees it. The training images' part of the task is one of each

@@ -29,11 +29,12 @@ use anyhow::Result;
 use self::run::{Learnt, Observer, Setting};
 use crate::{
     config::Experiment,
-    data::{Loaded, Task},
+    data::{Loaded, Sealed, Seen, Task},
 };
 
-/// Learns from the data of an experiment. Also gives the task that the bottleneck saw: of images, their features. The
-/// features of a frozen image network are kept in the folder `cache`.
+/// Learns from the training rows of an experiment. Also gives the rows as the bottleneck sees them (of images, their
+/// features): those that learn and calibrate, and the others, still sealed. The features of a frozen image network are kept
+/// in the folder `cache`.
 ///
 /// # Errors
 /// When data and experiment do not fit together, or a file cannot be read or written.
@@ -43,11 +44,12 @@ pub fn learn(
     setting: &Setting,
     cache: &Path,
     observer: &mut dyn Observer,
-) -> Result<(Task, Learnt)> {
+) -> Result<(Seen, Sealed, Learnt)> {
     match loaded {
         Loaded::Rows(task, _) => {
-            let learnt = run::train(experiment, &task.train, setting, observer)?;
-            Ok((*task, learnt))
+            let (seen, sealed) = task.seal();
+            let learnt = run::train(experiment, &seen.train, setting, observer)?;
+            Ok((seen, sealed, learnt))
         }
         Loaded::Images(images) => images::learn_task(experiment, images, setting, cache, observer),
     }

@@ -14,6 +14,7 @@ use anyhow::Result;
 use burn::tensor::Device;
 use serde::Serialize;
 
+use super::alarms::AlarmRate;
 use super::metrics::{Classification, Regression, ScoreReport, Scored, classification, regression};
 use crate::{
     data::{Table, Targets, Task},
@@ -43,6 +44,10 @@ pub struct Interval {
 pub struct Evaluation {
     /// Detection of OOD sets and of errors by u.
     pub report: ScoreReport,
+    /// The same of every channel of the model file, by name; the corridor fills it in.
+    pub scores: Vec<ScoreReport>,
+    /// False alarms among the test rows; the corridor fills it in.
+    pub alarms: Vec<AlarmRate>,
     /// Classification: accuracy, likelihood, calibration of the decoder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub classification: Option<Classification>,
@@ -143,6 +148,8 @@ pub fn evaluate(trained: &Snapshot, task: &Task, scores: &TaskScores) -> Result<
     };
     let mut evaluation = Evaluation {
         report: scored.report(None)?,
+        scores: Vec::new(),
+        alarms: Vec::new(),
         classification: None,
         regression: None,
         interval: None,

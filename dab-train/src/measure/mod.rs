@@ -2,8 +2,11 @@
 //!
 //! ```text
 //! Snapshot + Task → evaluate (scores → metrics), comparison (baselines → the same metrics), parity (trainer against device)
+//! model.dab + Task → assessed (what the channels of the file find, whether its p-values hold)
 //! ```
 
+pub mod alarms;
+pub mod assessed;
 pub mod baselines;
 pub mod bench;
 pub mod comparison;

@@ -4,6 +4,7 @@
 //!
 //! ```text
 //! ‖q − t‖² = ‖q‖² + ‖t‖² − 2 q·t, block by block; the winners' distances are recomputed directly
+//! cosine: the same on rows of length 1, where ‖q − t‖² = 2 − 2 cos(q, t)
 //! ```
 //!
 //! The expansion is one matrix product, fast, but it cancels when q is near t: it only chooses, and the
@@ -84,6 +85,17 @@ impl Neighbours {
         });
         Table { rows: inputs.rows, cols: k, values: blocks.concat() }
     }
+}
+
+/// The rows at length 1; a row of zeros stays: it has no direction, and lies at distance 1 from all that have one.
+#[must_use]
+pub fn unit_rows(table: &Table) -> Table {
+    let unit = |row: &[f32]| {
+        let length = row.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt();
+        let scale = if length > 0.0 { length.recip() } else { 0.0 };
+        row.iter().map(|&x| (f64::from(x) * scale) as f32).collect::<Vec<f32>>()
+    };
+    Table { rows: table.rows, cols: table.cols, values: table.iter().flat_map(unit).collect() }
 }
 
 fn centred(table: &Table, centre: &[f32]) -> Table {

@@ -80,8 +80,26 @@ impl Mahalanobis {
     }
 }
 
+/// Mean of (x − centre)(x − centre)ᵀ, lower triangle.
+pub(super) fn second_moment(inputs: &Table, centre: &[f64]) -> Vec<f64> {
+    within(inputs, &vec![0; inputs.rows], centre, &[vec![0.0; inputs.cols]])
+}
+
 /// Pooled within-class covariance with the ridge, lower triangle.
 fn pooled(inputs: &Table, labels: &[u32], centre: &[f64], means: &[Vec<f64>]) -> Vec<f64> {
+    let dim = inputs.cols;
+    let mut covariance = within(inputs, labels, centre, means);
+    let trace: f64 = (0..dim).map(|j| covariance[j * dim + j]).sum();
+    // All-constant inputs leave no scale; any positive ridge then gives a finite distance.
+    let ridge = if trace > 0.0 { RIDGE * trace / dim as f64 } else { RIDGE };
+    for j in 0..dim {
+        covariance[j * dim + j] += ridge;
+    }
+    covariance
+}
+
+/// Mean outer product of the rows' differences from `centre` + their class's mean, lower triangle.
+fn within(inputs: &Table, labels: &[u32], centre: &[f64], means: &[Vec<f64>]) -> Vec<f64> {
     let dim = inputs.cols;
     let partial = map_blocks(inputs.rows, inputs.rows.div_ceil(16), |rows| {
         let mut sum = vec![0.0; dim * dim];
@@ -102,12 +120,6 @@ fn pooled(inputs: &Table, labels: &[u32], centre: &[f64], means: &[Vec<f64>]) ->
     let mut covariance = vec![0.0; dim * dim];
     for part in partial {
         covariance.iter_mut().zip(part).for_each(|(c, p)| *c += p / inputs.rows as f64);
-    }
-    let trace: f64 = (0..dim).map(|j| covariance[j * dim + j]).sum();
-    // All-constant inputs leave no scale; any positive ridge then gives a finite distance.
-    let ridge = if trace > 0.0 { RIDGE * trace / dim as f64 } else { RIDGE };
-    for j in 0..dim {
-        covariance[j * dim + j] += ridge;
     }
     covariance
 }

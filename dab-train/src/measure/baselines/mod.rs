@@ -3,27 +3,33 @@
 //! `Task` → [`on_features`] → one `Scored` per baseline → [`Scored::report`] → the table beside the model.
 //!
 //! ```text
-//! MSP 1 − max p     energy −ln Σ exp(logit)     Mahalanobis, relative     k-NN distance     L2 norm
+//! of the logits of a tuned logistic regression (or of the user's own last layer): MSP, margin, entropy, energy, GEN
+//! of logits and features: ViM
+//! of features: Mahalanobis, relative Mahalanobis, k-NN (Euclidean, cosine), L2 norm
 //! ```
 //!
-//! Every score grows with strangeness. 1 − max p is summed from the other probabilities in f64: taken
-//! as a difference it saturates at 0 for thousands of inputs and ties.
+//! Baselines are fitted to training rows; held-out rows choose the penalty of the logistic regression. Every score grows
+//! with strangeness.
 
 pub mod ensemble;
 pub mod knn;
+pub mod logits;
 pub mod mahalanobis;
+pub mod vim;
 pub mod without_bottleneck;
 
 use anyhow::Result;
 
-use super::metrics::{Scored, classification};
+pub use logits::{energy, msp, on_logits};
+
+use super::metrics::Scored;
 use crate::{
     data::{Table, Targets, Task},
     learn::logistic::Logistic,
 };
 
 /// Neighbour counts of the k-NN baselines.
-const NEIGHBOURS: [usize; 2] = [1, 10];
+const NEIGHBOURS: [usize; 3] = [1, 10, 50];
 
 /// Scores of all baselines that fit the task.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,8 +42,8 @@ pub struct Baselines {
 
 /// Fits every baseline to the training inputs and scores test and OOD inputs.
 ///
-/// Classification: MSP, energy, Mahalanobis, relative Mahalanobis, 1-NN, 10-NN, L2 norm (negated:
-/// unknown inputs excite a network's features less). Regression: Mahalanobis, 1-NN, 10-NN, L2 norm.
+/// Classification: all of this room (L2 norm negated: unknown inputs excite a network's features less). Regression:
+/// Mahalanobis, k-NN, cosine k-NN, L2 norm.
 ///
 /// # Errors
 /// Training data that a baseline cannot be fitted to.
@@ -45,14 +51,19 @@ pub fn on_features(task: &Task) -> Result<Baselines> {
     let train = &task.train.inputs;
     let mut scored = Vec::new();
     let mut test_logits = None;
-    let neighbours = knn::Neighbours::fit(train)?;
-    let k_most = NEIGHBOURS.into_iter().max().unwrap_or(1);
     let single = mahalanobis::Mahalanobis::fit(train, None)?;
     match (&task.train.targets, &task.held_out.targets) {
         (Targets::Classes { labels, count }, Targets::Classes { labels: held_labels, .. }) => {
             let fitted = Logistic::fit((train, labels), (&task.held_out.inputs, held_labels), *count)?;
-            let logits = all(task, |inputs| Ok(fitted.logits(inputs)))?;
+            let logits_of = |inputs: &Table| logits::centred(&fitted.logits(inputs));
+            let logits = all(task, |inputs| Ok(logits_of(inputs)))?;
             scored.extend(on_logits("", &logits.0, &logits.1));
+            if train.cols <= vim::MOST_COLUMNS {
+                let (weight, bias) = fitted.affine();
+                let vim = vim::Vim::fit(train, &logits_of(train), &weight, &bias)?;
+                let scores = all(task, |inputs| Ok(vim.scores(inputs, &logits_of(inputs))))?;
+                scored.push(named("ViM", &scores, |s| saturated(s)));
+            }
             test_logits = Some(logits.0);
             let classes = mahalanobis::Mahalanobis::fit(train, Some(labels))?;
             let distances = all(task, |inputs| Ok((classes.distances(inputs), single.distances(inputs))))?;
@@ -68,10 +79,8 @@ pub fn on_features(task: &Task) -> Result<Baselines> {
             scored.push(named("Mahalanobis", &distances, |d| saturated(d)));
         }
     }
-    let distances = all(task, |inputs| Ok(neighbours.distances(inputs, k_most)))?;
-    for k in NEIGHBOURS {
-        scored.push(named(&format!("{k}-NN"), &distances, |t| kth(t, k)));
-    }
+    scored.extend(nearest(task, "", Table::clone)?);
+    scored.extend(nearest(task, "cosine ", knn::unit_rows)?);
     let norms = all(task, |inputs| Ok(l2_norms(inputs)))?;
     if test_logits.is_some() {
         scored.push(named("−L2 norm", &norms, |n| n.iter().map(|x| -x).collect()));
@@ -81,41 +90,12 @@ pub fn on_features(task: &Task) -> Result<Baselines> {
     Ok(Baselines { scored, test_logits })
 }
 
-/// MSP and energy of given logits; `suffix` tells whose logits they are, as in `" (backbone)"`.
-#[must_use]
-pub fn on_logits(suffix: &str, test: &Table, ood: &[(String, Table)]) -> Vec<Scored> {
-    let scored = |name: &str, score: fn(&Table) -> Vec<f32>| Scored {
-        name: format!("{name}{suffix}"),
-        test: score(test),
-        ood: ood.iter().map(|(set, logits)| (set.clone(), score(logits))).collect(),
-    };
-    vec![scored("MSP", msp), scored("energy", energy)]
-}
-
-/// 1 − the largest softmax probability, per row of logits.
-#[must_use]
-pub fn msp(logits: &Table) -> Vec<f32> {
-    let best = classification::predictions(logits);
-    let rest = |(row, &best): (&[f32], &u32)| {
-        let top = row[best as usize];
-        let powers = |skip| {
-            let kept = row.iter().enumerate().filter(move |&(j, _)| Some(j) != skip);
-            kept.map(|(_, &x)| f64::from(x - top).exp()).sum::<f64>()
-        };
-        (powers(Some(best as usize)) / powers(None)) as f32
-    };
-    logits.iter().zip(&best).map(rest).collect()
-}
-
-/// −ln Σ exp(logit), per row.
-#[must_use]
-pub fn energy(logits: &Table) -> Vec<f32> {
-    let row_energy = |row: &[f32]| {
-        let top = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-        let sum: f64 = row.iter().map(|&x| f64::from(x - top).exp()).sum();
-        (-(f64::from(top) + sum.ln())) as f32
-    };
-    logits.iter().map(row_energy).collect()
+/// The k-NN scores of what `prepare` makes of the rows.
+fn nearest(task: &Task, prefix: &str, prepare: impl Fn(&Table) -> Table) -> Result<Vec<Scored>> {
+    let neighbours = knn::Neighbours::fit(&prepare(&task.train.inputs))?;
+    let most = NEIGHBOURS.into_iter().max().unwrap_or(1);
+    let distances = all(task, |inputs| Ok(neighbours.distances(&prepare(inputs), most)))?;
+    Ok(NEIGHBOURS.map(|k| named(&format!("{prefix}{k}-NN"), &distances, |t| kth(t, k))).to_vec())
 }
 
 /// Euclidean length of each row.

@@ -1,0 +1,266 @@
+#!/usr/bin/env python3
+"""dab against the baselines: prints the tables of docs/results.md.
+
+    python3 -m venv runs/venv && . runs/venv/bin/activate && pip install numpy scikit-learn
+    python dab-train/experiments/contest/contest.py digits --seeds 1
+    python dab-train/experiments/contest/contest.py all --print
+
+One table is one command. It cuts the rows (sets.py), calls `dab fit` with its defaults for every split, reads
+metrics.json and prints Markdown. What has been run is kept in --out and not run again; a command that was interrupted
+goes on where it stopped. `dab fit` makes the model from training and held-out rows; test and OOD rows only measure it.
+
+How to read: U is the unfamiliarity (the score that the verdict uses), u the distance alone, A the ambiguity. "best
+baseline" is the baseline with the best mean on that very row, so it has had a choice that dab has not. The difference is
+paired, split by split; its 95 % interval is Student's. Where it contains 0 the two tie.
+"""
+
+import argparse
+import hashlib
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+
+import numpy as np
+from scipy import stats
+
+import sets
+
+OWN = ["unfamiliarity", "uncertainty", "ambiguity"]
+# Settings that are compared with the defaults; the flags are explained by `dab fit --help`.
+VARIANTS = {
+    "defaults": [],
+}
+ABLATED = {"digits": 1, "clinc150": 3, "resnet8": 3}
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("table", choices=[*sets.TABLES, "all", "ablations"], help="which table")
+    parser.add_argument("--seeds", type=int, default=10, help="splits of each row [10]")
+    parser.add_argument("--rows", type=int, help="train on this many rows of CIFAR-10 features [all]")
+    parser.add_argument("--only", help="only lines of the table that begin with this")
+    parser.add_argument("--dab", default="dab", help="the dab command [dab]")
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("runs/contest"), help="where runs are kept")
+    parser.add_argument("--print", action="store_true", help="run nothing: print what is there")
+    parser.add_argument("--details", action="store_true", help="also print every baseline")
+    return parser.parse_args()
+
+
+def safetensors(path, **tensors):
+    """Writes float32 arrays."""
+    header, body = {}, b""
+    for name, array in tensors.items():
+        raw = np.ascontiguousarray(array, "<f4").tobytes()
+        header[name] = {"dtype": "F32", "shape": list(array.shape), "data_offsets": [len(body), len(body) + len(raw)]}
+        body += raw
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + body)
+
+
+def fit(split, folder, options, variant):
+    """Runs `dab fit` on a split, unless its results are there."""
+    if (folder / "contest.json").exists():
+        return
+    inputs = folder / "inputs"
+    shutil.rmtree(folder, ignore_errors=True)
+    inputs.mkdir(parents=True)
+
+    def saved(name, array):
+        np.save(inputs / f"{name}.npy", np.asarray(array, np.int64 if array.dtype.kind in "iu" and array.ndim == 1 else np.float32))
+        return str(inputs / f"{name}.npy")
+
+    command = [options.dab, "fit", "--features", saved("x", split.x), "--seed", str(split.seed), "--quiet"]
+    command += ["--targets" if split.regression else "--labels", saved("y", split.y), "--out", str(folder), "--name", "contest"]
+    if split.test:
+        command += ["--test", saved("x_test", split.test[0]), "--test-labels", saved("y_test", split.test[1])]
+    if split.head is not None and options.head:
+        safetensors(inputs / "head.safetensors", weight=split.head[0], bias=split.head[1])
+        command += ["--head", str(inputs / "head.safetensors")]
+    for number, (name, rows) in enumerate(split.ood.items()):
+        command += ["--ood", f"{name}={saved(f'ood{number}', rows)}"]
+    began = time.time()
+    done = subprocess.run(command + split.args + variant, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(command)}\n{done.stderr}")
+    shutil.rmtree(inputs)
+    about = {"row": split.row, "seed": split.seed, "seconds": round(time.time() - began, 1), "dab": digest(options.dab)}
+    about["bytes"] = (folder / "model.dab").stat().st_size
+    (folder / "contest.json").write_text(json.dumps(about) + "\n")
+    print(f"{folder}: {about['seconds']} s", file=sys.stderr)
+
+
+def digest(command):
+    return hashlib.sha256(pathlib.Path(shutil.which(command)).read_bytes()).hexdigest()[:12]
+
+
+def plain(name):
+    return "".join(c if c.isalnum() else "-" for c in name).strip("-").lower()
+
+
+class Results:
+    """The runs of one table: `values[line][method]` is a list of one value a split."""
+
+    def __init__(self, folder, only=None):
+        self.runs = {}
+        for path in sorted(folder.glob("*/*/contest.json")):
+            about = json.loads(path.read_text())
+            if not only or about["row"].startswith(only):
+                metrics = json.loads(path.with_name("metrics.json").read_text())
+                self.runs.setdefault(about["row"], []).append((about, metrics))
+
+    def methods(self, metrics):
+        own = metrics["dab"].get("scores") or [{**metrics["dab"]["report"], "name": "uncertainty"}]
+        return {score["name"]: score for score in own}, {score["name"]: score for score in metrics["rivals"]["scores"]}
+
+    def collect(self, runs, pick):
+        """One list of values per method: dab's channels and the baselines."""
+        own, rivals = {}, {}
+        for _, metrics in runs:
+            for values, methods in zip((own, rivals), self.methods(metrics)):
+                for name, score in methods.items():
+                    value = pick(score)
+                    if value is not None:
+                        values.setdefault(name, []).append(value)
+        complete = lambda values: {name: np.array(v) for name, v in values.items() if len(v) == max(map(len, values.values()))}
+        return complete(own), complete(rivals)
+
+
+def number(value, digits=3):
+    """.961 rather than 0.961."""
+    text = f"{value:.{digits}f}"
+    return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
+
+
+def spread(values):
+    return number(values.mean()) + (f" ± {number(values.std(ddof=1))}" if len(values) > 1 else "")
+
+
+def against(own, rival, larger=True):
+    """The paired difference in words."""
+    difference = own - rival
+    mean = difference.mean()
+    signed = lambda value: ("−" if value < 0 else "+") + number(abs(value))
+    if len(difference) < 2:
+        return f"{signed(mean)} (one split)"
+    half = stats.t.ppf(0.975, len(difference) - 1) * difference.std(ddof=1) / np.sqrt(len(difference))
+    word = "ties" if abs(mean) <= half else "wins" if (mean > 0) == larger else "loses"
+    return f"{signed(mean)} [{signed(mean - half)}, {signed(mean + half)}] {word}"
+
+
+def best(rivals, larger=True):
+    choose = max if larger else min
+    return choose(rivals, key=lambda name: rivals[name].mean())
+
+
+def line(cells):
+    print("| " + " | ".join(cells) + " |")
+
+
+def head(cells):
+    line(cells)
+    line(["---"] * len(cells))
+
+
+def judged(own):
+    return "unfamiliarity" if "unfamiliarity" in own else "uncertainty"
+
+
+def strangers(lines, details):
+    """`lines` are (name, runs, OOD set)."""
+    head(["strangers, AUROC", "U", "u alone", "best baseline", "U − best baseline, 95 %", "FPR95 U / it", "AUPR U / it"])
+    for name, results, runs, key in lines:
+        measure = lambda metric: results.collect(runs, lambda score: score["ood"][key][metric])
+        own, rivals = measure("auroc")
+        rival, u = best(rivals), judged(own)
+        pair = lambda metric: " / ".join(number(values[who].mean()) for values, who in zip(measure(metric), (u, rival)))
+        cells = [spread(own[u]), spread(own["uncertainty"]), f"{spread(rivals[rival])} {rival}", against(own[u], rivals[rival])]
+        line([name, *cells, pair("fpr95"), pair("aupr_out")])
+        if details:
+            for other, values in sorted({**own, **rivals}.items(), key=lambda item: -item[1].mean()):
+                print(f"<!-- {name}: {other} {spread(values)} -->")
+
+
+def errors(lines, details):
+    """Each score is judged on the errors of the classifier whose it is, so AURC, which counts the errors too, is fairer."""
+    head(["errors", "accuracy", "A, AUROC", "best baseline", "A − best baseline, 95 %", "AURC A / it", "AURC difference"])
+    for name, results, runs in lines:
+        own, rivals = results.collect(runs, lambda score: (score["misclassification"] or {}).get("auroc"))
+        risk, rival_risk = results.collect(runs, lambda score: (score["selective"] or {}).get("aurc"))
+        if "ambiguity" not in own or not rivals:
+            continue
+        rival, least = best(rivals), best(rival_risk, larger=False)
+        accuracy = np.array([metrics["dab"]["classification"]["accuracy"] for _, metrics in runs])
+        cells = [spread(accuracy), spread(own["ambiguity"]), f"{spread(rivals[rival])} {rival}"]
+        compared = against(own["ambiguity"], rivals[rival]) if len(own["ambiguity"]) == len(rivals[rival]) else "–"
+        areas = f"{number(risk['ambiguity'].mean(), 4)} / {number(rival_risk[least].mean(), 4)} {least}"
+        line([name, *cells, compared, areas, against(risk["ambiguity"], rival_risk[least], larger=False)])
+        if details:
+            for other, values in sorted({**own, **rivals}.items(), key=lambda item: -item[1].mean()):
+                print(f"<!-- {name}: {other} {spread(values)} -->")
+
+
+def alarms(lines):
+    head(["false alarms of test rows", "at 5 %", "at 1 %", "model, KB", "seconds"])
+    for name, runs in lines:
+        rate = lambda verdict: [a["actual"] for _, m in runs for a in m["dab"].get("alarms", []) if a["verdict"] == verdict]
+        shown = lambda values: f"{100 * np.mean(values):.1f} %" if values else "–"
+        size = np.mean([about["bytes"] for about, _ in runs]) / 1024
+        line([name, shown(rate("doubtful")), shown(rate("unfamiliar")), f"{size:.0f}", f"{np.median([a['seconds'] for a, _ in runs]):.0f}"])
+
+
+def show(table, options, variant=""):
+    results = Results(options.out / (table + variant), options.only)
+    if not results.runs:
+        return
+    sets_of = lambda runs: list(runs[0][1]["dab"]["report"]["ood"])
+    named = lambda row, key: row if key == "strangers" else f"{row}, {key}"
+    every = [run for runs in results.runs.values() for run in runs]
+    lines = [(named(row, key), results, runs, key) for row, runs in results.runs.items() for key in sets_of(runs)]
+    many = len(results.runs) > 3
+    if many:
+        own, rivals = results.collect(every, lambda score: score["ood"]["strangers"]["auroc"])
+        u, rival = judged(own), best(rivals)
+        lines = [(f"all {len(results.runs)}", results, every, "strangers")]
+        worst = min(results.runs.items(), key=lambda item: difference(results, item[1], u, "1-NN"))
+        lines.append((f"worst against 1-NN: {worst[0]}", results, worst[1], "strangers"))
+    print(f"\n{table}{variant}: {len(every)} runs\n")
+    strangers(lines, options.details)
+    print()
+    errors([("all", results, every)] if many else [(row, results, runs) for row, runs in results.runs.items()], options.details)
+    print()
+    alarms([("all", every)] if many else list(results.runs.items()))
+
+
+def difference(results, runs, own_name, rival):
+    own, rivals = results.collect(runs, lambda score: score["ood"]["strangers"]["auroc"])
+    return (own[own_name] - rivals[rival]).mean()
+
+
+def run(table, options, variant="", flags=()):
+    for split in sets.TABLES[table](options.seeds, options):
+        if not options.only or split.row.startswith(options.only):
+            fit(split, options.out / (table + variant) / plain(split.row) / f"{split.seed}", options, list(flags))
+
+
+def main():
+    options = arguments()
+    options.head = False
+    if options.table == "ablations":
+        for name, flags in VARIANTS.items():
+            for table, seeds in ABLATED.items():
+                options.seeds = seeds
+                if not options.print:
+                    run(table, options, f"-{plain(name)}" if flags else "", flags)
+                show(table, options, f"-{plain(name)}" if flags else "")
+        return
+    for table in sets.TABLES if options.table == "all" else [options.table]:
+        if not options.print:
+            run(table, options)
+        show(table, options)
+
+
+if __name__ == "__main__":
+    main()

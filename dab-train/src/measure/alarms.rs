@@ -1,0 +1,123 @@
+//! Whether the p-values keep their promise: false alarms among test rows at the rates of the model file.
+//!
+//! p-values of test rows + a rate → [`AlarmRate`] → metrics.json, the console, the report.
+//!
+//! ```text
+//! m held-out rows, rate r, a = ⌊r (m + 1)⌋:   alarms among n fresh rows ~ BetaBinomial(n, a, m + 1 − a)
+//! ```
+//!
+//! That law is exact for fresh rows of the same kind, whatever the score, and wider than a binomial one: few held-out rows
+//! place the threshold roughly. Ties and the compressed table only make alarms rarer. So more alarms than the law allows
+//! mean that the test rows are not of the held-out rows' kind; the usual cause is a network that was trained on them.
+
+use serde::Serialize;
+
+/// Share of honest models whose alarms lie in the expected range.
+const CENTRAL: f64 = 0.95;
+
+/// False alarms of one channel at one rate.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AlarmRate {
+    /// Whose alarms: `unfamiliarity` (or `uncertainty`, in a model without channels), `ambiguity`.
+    pub channel: String,
+    /// What an alarm at this rate is called.
+    pub verdict: String,
+    /// The rate that was promised.
+    pub nominal: f64,
+    /// The share of test rows that were alarmed.
+    pub actual: f64,
+    /// Where 95 % of honest models have `actual`, given as many held-out and test rows.
+    pub expected: [f64; 2],
+    /// Held-out rows behind the calibration table.
+    pub held_out: usize,
+    /// Test rows.
+    pub test: usize,
+    /// Whether `actual` is not above the expected range.
+    pub kept: bool,
+}
+
+impl AlarmRate {
+    /// Counts alarms: p-values of test rows that are at most `rate`.
+    #[must_use]
+    pub fn new(channel: &str, verdict: &str, rate: f64, p_values: &[f32], held_out: usize) -> Self {
+        let test = p_values.len();
+        let alarms = p_values.iter().filter(|&&p| p <= rate as f32).count();
+        let share = |count: usize| count as f64 / test.max(1) as f64;
+        let [low, high] = expected(rate, held_out, test);
+        Self {
+            channel: channel.to_owned(),
+            verdict: verdict.to_owned(),
+            nominal: rate,
+            actual: share(alarms),
+            expected: [share(low), share(high)],
+            held_out,
+            test,
+            kept: alarms <= high,
+        }
+    }
+}
+
+/// The central range of the number of alarms among `test` fresh rows.
+fn expected(rate: f64, held_out: usize, test: usize) -> [usize; 2] {
+    let all = held_out as f64 + 1.0;
+    // A rate such as 0.05 is a little above or below its decimal; 20 held-out rows and one new one must give 1.
+    let a = (rate * all + 1e-6).floor();
+    if a < 1.0 {
+        return [0, 0];
+    }
+    let (b, n) = (all - a, test as f64);
+    // ln P(0 alarms), then the ratio of neighbours: no factorial overflows.
+    let mut log: f64 = (0..test).map(|i| ((b + i as f64) / (a + b + i as f64)).ln()).sum();
+    let (mut below, mut range, tail) = (0.0, [0, test], (1.0 - CENTRAL) / 2.0);
+    let mut low_found = false;
+    for k in 0..=test {
+        below += log.exp();
+        if !low_found && below >= tail {
+            (range[0], low_found) = (k, true);
+        }
+        if below >= 1.0 - tail {
+            range[1] = k;
+            break;
+        }
+        let k = k as f64;
+        log += ((n - k) / (k + 1.0) * (k + a) / (n - k - 1.0 + b)).ln();
+    }
+    range
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::support::random::Random;
+
+    #[test]
+    fn the_law_is_that_of_simulated_models() {
+        let (held_out, test, rate) = (99, 400, 0.05);
+        let [low, high] = expected(rate, held_out, test);
+        let mut random = Random::new(1, "alarms");
+        let (mut under, mut over) = (0, 0);
+        for _ in 0..4000 {
+            let mut calibration: Vec<f64> = (0..held_out).map(|_| random.normal()).collect();
+            calibration.sort_by(f64::total_cmp);
+            // p = (1 + #{held-out ≥ s}) / (m + 1) ≤ 0.05 needs s above the fifth largest of 99.
+            let threshold = calibration[held_out - 5];
+            let alarms = (0..test).filter(|_| random.normal() > threshold).count();
+            under += usize::from(alarms < low);
+            over += usize::from(alarms > high);
+        }
+        // 2.5 % of 4000 are 100, and the range is of whole numbers: each side may hold a little less. ±4 sd is ±40.
+        assert!((40..140).contains(&under) && (40..140).contains(&over), "{under} {over} of [{low}, {high}]");
+    }
+
+    #[test]
+    fn too_many_alarms_are_seen() {
+        let fresh: Vec<f32> = (1..=1000).map(|i| i as f32 / 1000.0).collect();
+        let honest = AlarmRate::new("uncertainty", "doubtful", 0.05, &fresh, 999);
+        assert!(honest.kept && honest.actual == 0.05, "{honest:?}");
+        assert!(honest.expected[0] > 0.02 && honest.expected[1] < 0.08, "{honest:?}");
+        let strange: Vec<f32> = fresh.iter().map(|p| p * 0.25).collect();
+        let broken = AlarmRate::new("uncertainty", "doubtful", 0.05, &strange, 999);
+        assert!(!broken.kept && broken.actual > 0.19, "{broken:?}");
+        assert_eq!(expected(0.01, 50, 100), [0, 0], "too few held-out rows for any alarm");
+    }
+}
