@@ -39,9 +39,11 @@ pub struct AlarmRate {
 impl AlarmRate {
     /// Counts alarms: p-values of test rows that are at most `rate`.
     #[must_use]
-    pub fn new(channel: &str, verdict: &str, rate: f64, p_values: &[f32], held_out: usize) -> Self {
+    pub fn new(channel: &str, verdict: &str, rate: f32, p_values: &[f32], held_out: usize) -> Self {
         let test = p_values.len();
-        let alarms = p_values.iter().filter(|&&p| p <= rate as f32).count();
+        let alarms = p_values.iter().filter(|&&p| p <= rate).count();
+        // The decimal that the rate was written as: 0.05 and not 0.0500000007.
+        let rate = rate.to_string().parse().unwrap_or(f64::from(rate));
         let share = |count: usize| count as f64 / test.max(1) as f64;
         let [low, high] = expected(rate, held_out, test);
         Self {
@@ -60,8 +62,8 @@ impl AlarmRate {
 /// The central range of the number of alarms among `test` fresh rows.
 fn expected(rate: f64, held_out: usize, test: usize) -> [usize; 2] {
     let all = held_out as f64 + 1.0;
-    // A rate such as 0.05 is a little above or below its decimal; 20 held-out rows and one new one must give 1.
-    let a = (rate * all + 1e-6).floor();
+    // 0.05 × 100 must give 5 although 0.05 has no exact binary form.
+    let a = (rate * all + 1e-9).floor();
     if a < 1.0 {
         return [0, 0];
     }

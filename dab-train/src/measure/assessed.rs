@@ -46,7 +46,7 @@ pub struct Assessments {
     /// Rows behind the calibration table; 0 without one.
     pub calibrated: usize,
     /// The rates of `doubtful` and `unfamiliar`, where there is a table.
-    pub rates: Option<[f64; 2]>,
+    pub rates: Option<[f32; 2]>,
 }
 
 /// Assesses every row of a task with the model file.
@@ -78,7 +78,7 @@ pub fn assess(model: &[u8], task: &Task) -> Result<Assessments> {
     }
     if let Some(table) = model.calibration() {
         assessments.calibrated = table.held_out as usize;
-        assessments.rates = Some([model.rates().doubtful(), model.rates().unfamiliar()].map(f64::from));
+        assessments.rates = Some([model.rates().doubtful(), model.rates().unfamiliar()]);
     }
     Ok(assessments)
 }

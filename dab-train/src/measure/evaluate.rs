@@ -27,6 +27,10 @@ use crate::{
 /// Half-width of an interval in scaled uncertainties: 95 % of a normal.
 pub const INTERVAL_FACTOR: f32 = 2.0;
 
+/// What a report says about who saw which rows.
+pub const PROTOCOL: &str = "The model was made from training and held-out rows alone; test and OOD rows were opened once, \
+     after its file was final, to measure it.";
+
 /// A regression's band.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Interval {

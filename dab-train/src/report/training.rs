@@ -7,7 +7,10 @@ use super::{
 };
 use crate::{
     config::Experiment,
-    measure::metrics::{ScoreReport, Summary},
+    measure::{
+        evaluate::PROTOCOL,
+        metrics::{ScoreReport, Summary},
+    },
     run::Run,
 };
 
@@ -56,7 +59,8 @@ pub fn training_report(
     sections.push(Section { title: format!("Figures (seed {seed})"), blocks: drawn });
     let settings = toml_pairs(&experiment.resolved()?);
     let seeds = all.len();
-    let summary = format!("{seeds} seed{}; scores are u in nats.", if seeds == 1 { "" } else { "s" });
+    let summary =
+        format!("{seeds} seed{}; scores are u in nats. {PROTOCOL}", if seeds == 1 { "" } else { "s" });
     Ok(Report { title: experiment.name.clone(), summary, settings, sections }.html())
 }
 

@@ -59,7 +59,7 @@ pub fn on_features(task: &Task) -> Result<Baselines> {
             let logits = all(task, |inputs| Ok(logits_of(inputs)))?;
             scored.extend(on_logits("", &logits.0, &logits.1));
             if train.cols <= vim::MOST_COLUMNS {
-                let (weight, bias) = fitted.affine();
+                let (weight, bias) = fitted.layer();
                 let vim = vim::Vim::fit(train, &logits_of(train), &weight, &bias)?;
                 let scores = all(task, |inputs| Ok(vim.scores(inputs, &logits_of(inputs))))?;
                 scored.push(named("ViM", &scores, |s| saturated(s)));

@@ -38,14 +38,14 @@ impl Vim {
     ///
     /// # Errors
     /// No rows, or shapes that do not belong together.
-    pub fn fit(inputs: &Table, logits: &Table, weight: &[f32], bias: &[f32]) -> Result<Self> {
+    pub fn fit(inputs: &Table, logits: &Table, weight: &[f64], bias: &[f64]) -> Result<Self> {
         let (cols, classes) = (inputs.cols, bias.len());
         ensure!(inputs.rows > 0 && inputs.rows == logits.rows, "ViM needs logits of every training row");
         ensure!(weight.len() == classes * cols, "{} weights for {classes} × {cols}", weight.len());
-        let matrix = DMatrix::from_row_iterator(classes, cols, weight.iter().map(|&w| f64::from(w)));
+        let matrix = DMatrix::from_row_slice(classes, cols, weight);
         let svd = matrix.svd(true, true);
         let least = SINGULAR * svd.singular_values.max();
-        let origin = svd.solve(&DVector::from_iterator(classes, bias.iter().map(|&b| -f64::from(b))), least);
+        let origin = svd.solve(&-DVector::from_column_slice(bias), least);
         let origin = origin.map_err(anyhow::Error::msg).context("the origin of ViM")?;
         let origin: Vec<f64> = origin.iter().copied().collect();
         let moment = second_moment(inputs, &origin);
