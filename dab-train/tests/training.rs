@@ -3,13 +3,18 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use burn::tensor::Device;
+use burn::tensor::{Device, Tensor, TensorData};
 use dab_train::{
-    config::{EarlyStopping, Experiment, Training},
+    config::{EarlyStopping, Experiment, ImageBackbone, Training},
     data::{self, Split, Table, Targets},
     learn::{
-        epoch::Epoch,
+        epoch::{Epoch, Rdfc},
+        examples::{Examples, Inputs},
         run::{self, Learnt, Observer, Setting},
+    },
+    model::{
+        network::{Output, Wanted},
+        resnet::Architecture,
     },
     support::random::Random,
 };
@@ -169,30 +174,65 @@ fn a_finished_run_is_restored_and_an_unfinished_one_is_not() {
 
 #[test]
 fn a_useless_code_starts_again() {
-    // All points in one cluster, two codes from the published start: the loser must come back.
     let split = points(64, true);
-    let extra =
-        "codebook = { start = \"normal\", mean_learning_rate = 0.0, reseed_below = 0.2, reseed_until = 1.0 }
-        training = { epochs = 40 }";
-    let run = train(&experiment("diagonal", extra), &split);
-    assert!(run.history.iter().all(|epoch| epoch.usage.iter().all(|p| p.is_finite() && *p > 0.0)));
-    assert!(run.trained.codebook.priors.iter().all(|&p| p > 0.05), "{:?}", run.trained.codebook.priors);
+    let Targets::Classes { labels, .. } = &split.targets else { panic!("classes") };
+    let one_hot: Vec<f32> = labels.iter().flat_map(|&label| [1.0 - label as f32, label as f32]).collect();
+    let tensor =
+        |values: &[f32]| Tensor::from_data(TensorData::new(values.to_vec(), [64, 2]), &Device::flex());
+    let inputs =
+        Inputs::Table { inputs: tensor(&split.inputs.values), wanted: Wanted::Classes(tensor(&one_hot)) };
+    let examples = Examples { inputs, labels: Some(labels.clone()), noise: None };
+    let after = |reseed_below: f64| {
+        let extra = format!(
+            "codebook = {{ start = \"normal\", mean_learning_rate = 0.0, reseed_below = {reseed_below} }}
+            training = {{ epochs = 40 }}"
+        );
+        let experiment = experiment("diagonal", &extra);
+        let mut model = Rdfc::new(&experiment, 2, Output::Classes(2), 4, &Device::flex());
+        model.epoch(&experiment, &examples);
+        // Code 1 is so far away that no example belongs to it.
+        model.codebook.means[3..].fill(1e3);
+        let epoch = model.epoch(&experiment, &examples);
+        (epoch.reseeded, model.codebook.priors[1], model.codebook.means[3])
+    };
+    let (reseeded, prior, mean) = after(0.2);
+    assert_eq!(reseeded, 1);
+    assert!(prior > 0.3 && mean.abs() < 100.0, "it is among the examples again: {prior} {mean}");
+    let (reseeded, prior, mean) = after(0.0);
+    assert_eq!((reseeded, mean), (0, 1e3), "nothing happens where it is not asked for");
+    assert!(prior < 0.01, "{prior}");
 }
 
 #[test]
 fn the_calibrated_variant_pushes_errors_away() {
-    // Ten flipped labels cannot be learned by so small a step count: they stay misclassified.
-    let mut split = points(64, true);
-    if let Targets::Classes { labels, .. } = &mut split.targets {
-        labels.iter_mut().take(10).for_each(|label| *label = 1 - *label);
+    // A third heap of points with both labels: half of them are misclassified, whatever is learnt.
+    let mut split = points(96, true);
+    let mixed: Vec<usize> = (0..96).filter(|row| row % 3 == 0).collect();
+    for &row in &mixed {
+        split.inputs.values[2 * row..][..2].copy_from_slice(&[0.01 * row as f32, 8.0]);
     }
-    let extra = "codebook = { warmup = 5, mean_learning_rate = 0.0 }\ntraining = { epochs = 30 }";
-    let mut calibrated = experiment("diagonal", extra);
-    let plain = train(&calibrated, &split);
-    calibrated.objective.calibrated = Some(dab_train::config::Calibrated { least: 50.0, weight: 1.0 });
-    let run = train(&calibrated, &split);
-    assert!(run.history.last().unwrap().hinge > 0.0 || run.history.iter().any(|epoch| epoch.hinge > 0.0));
+    let extra = "codebook = { warmup = 5, mean_learning_rate = 0.0 }\ntraining = { epochs = 200 }";
+    let mut experiment = experiment("diagonal", extra);
+    experiment.optimiser.learning_rate = 0.005;
+    let medians = |run: &Learnt| {
+        let u = run.trained.score(&split.inputs, &Device::flex()).unwrap().uncertainty;
+        let of = |mixed: bool| {
+            let rows = (0..96).filter(|row| (row % 3 == 0) == mixed);
+            dab_train::measure::evaluate::median(&rows.map(|row| u[row]).collect::<Vec<_>>())
+        };
+        (of(true), of(false))
+    };
+    let plain = train(&experiment, &split);
+    experiment.objective.calibrated = Some(dab_train::config::Calibrated { least: 50.0, weight: 1.0 });
+    let run = train(&experiment, &split);
     assert!(plain.history.iter().all(|epoch| epoch.hinge == 0.0));
+    let ((mixed, clean), (mixed_before, _)) = (medians(&run), medians(&plain));
+    println!("u at errors {mixed_before} -> {mixed}, elsewhere {clean}");
+    assert!(
+        mixed > 2.0 * mixed_before && mixed > 2.0 * clean,
+        "{mixed_before} -> {mixed}, elsewhere {clean}"
+    );
+    assert!(mixed > 25.0, "half of the 50 nats that are asked for: {mixed}");
 }
 
 /// Stops a run after some epochs, as a kill would.
@@ -322,25 +362,91 @@ fn early_stopping_keeps_the_best_epoch() {
     let run = train(&experiment, &split);
     assert!(run.history.len() < 400, "stopped after {}", run.history.len());
     assert_eq!(run.kept_epoch + 5, run.history.len());
+    let losses: Vec<(usize, f64)> =
+        run.history.iter().filter_map(|epoch| Some((epoch.number, epoch.watched?))).collect();
+    let best = losses.iter().min_by(|a, b| a.1.total_cmp(&b.1)).unwrap();
+    assert_eq!(best.0, run.kept_epoch, "{losses:?}");
+    assert!(losses.len() > 8 && losses[0].1 > best.1, "there was something to choose: {losses:?}");
+    // The model that was kept is that of the best epoch, not that of the last one.
+    let mut longer = experiment;
+    longer.training.epochs = run.kept_epoch;
+    assert_eq!(run.trained, train(&longer, &split).trained);
+}
+
+/// A setting, and the words that refuse it.
+type Refusal = (fn(&mut Experiment), &'static str);
+
+#[test]
+fn every_contradiction_in_an_experiment_is_told() {
+    let refusals: [Refusal; 26] = [
+        (|e| e.bottleneck.dim = 0, "bottleneck.dim is 0, allowed are 1 to"),
+        (|e| e.bottleneck.dim = 70_000, "bottleneck.dim is 70000, allowed are 1 to"),
+        (|e| e.bottleneck.codes = 0, "bottleneck.codes is 0, allowed are 1 to"),
+        (|e| e.backbone.layers = vec![e.backbone.layers[0].clone(); 99], "at most 16 backbone layers"),
+        (|e| e.objective.alpha = 0.0, "objective.alpha must be positive"),
+        (|e| e.objective.alpha = f64::INFINITY, "objective.alpha must be positive"),
+        (|e| e.objective.beta = -1.0, "objective.beta must not be negative"),
+        (|e| e.objective.beta = f64::NAN, "objective.beta must not be negative"),
+        (|e| e.codebook.momentum = 1.0, "codebook.momentum lies in [0, 1)"),
+        (|e| e.codebook.prior_floor = 1.1, "codebook.prior_floor lies in [0, 1]"),
+        (|e| e.codebook.reseed_below = -0.1, "codebook.reseed_below lies in [0, 1]"),
+        (|e| e.codebook.pooled = 2.0, "codebook.pooled lies in [0, 1]"),
+        (|e| e.codebook.ridge = -1e-9, "codebook.ridge must not be negative"),
+        (|e| e.codebook.pseudo_count = -1.0, "codebook.pseudo_count must not be negative"),
+        (|e| e.optimiser.learning_rate = 0.0, "optimiser.learning_rate must be positive"),
+        (|e| e.training.accumulate = 0, "training.accumulate and training.replicas start at 1"),
+        (|e| e.training.replicas = 0, "training.accumulate and training.replicas start at 1"),
+        (|e| e.training.epochs = 1, "training.epochs must exceed codebook.warmup"),
+        (|e| e.backbone.layers[0].units = 0, "backbone layer 1 has 0 units, allowed are 1 to"),
+        (|e| e.backbone.layers[0].residual = Some(1), "backbone layer 1 cannot add the output of layer 1"),
+        (|e| e.backbone.images = Some(resnet(10, false)), "\"images\" and [backbone.images] belong together"),
+        (|e| on_images(e, resnet(11, false)), "a wide ResNet has a depth of 10, 16, 22, 28, …, not 11"),
+        (|e| on_images(e, resnet(10, true)), "a frozen backbone needs backbone.images.weights"),
+        (
+            |e| on_images(e, ImageBackbone { rate_share: 0.0, ..resnet(10, false) }),
+            "backbone.images.rate_share must be positive; 0 is `frozen = true`",
+        ),
+        (
+            |e| e.training.early_stopping = Some(EarlyStopping { patience: 5, share: 1.0 }),
+            "early_stopping.share lies in (0, 1)",
+        ),
+        (
+            |e| e.training.early_stopping = Some(EarlyStopping { patience: 0, share: 0.5 }),
+            "early_stopping.patience starts at 1",
+        ),
+    ];
+    for (change, words) in refusals {
+        let mut experiment = experiment("diagonal", "training = { epochs = 5 }");
+        experiment.check().unwrap();
+        change(&mut experiment);
+        let said = experiment.check().expect_err(words).to_string();
+        assert!(said.contains(words), "expected {words:?}, found {said:?}");
+    }
+    let text = experiment("diagonal", "training = { epochs = 5 }").resolved().unwrap();
+    let misspelt = Experiment::parse(&text.replace("epochs =", "epocs =")).unwrap_err().to_string();
+    assert!(misspelt.contains("unknown field `epocs`"), "{misspelt}");
+}
+
+fn resnet(depth: usize, frozen: bool) -> ImageBackbone {
+    let network = Architecture::WideResnet { depth, width: 1 };
+    ImageBackbone { network, weights: None, frozen, rate_share: 1.0 }
+}
+
+fn on_images(experiment: &mut Experiment, backbone: ImageBackbone) {
+    experiment.data = toml::from_str("kind = \"images\"\ntrain = \"x\"\ntest = \"x\"").unwrap();
+    experiment.backbone.images = Some(backbone);
 }
 
 #[test]
-fn bad_experiments_are_refused() {
-    for bad in [
-        "training = { epochs = 0 }",
-        "training = { epochs = 5, epocs = 6 }",
-        "codebook = { momentum = 1.5 }\ntraining = { epochs = 9 }",
-        "backbone = { layers = [{ units = 70000 }] }\ntraining = { epochs = 9 }",
-    ] {
-        let text = format!(
-            "name = \"x\"\ndata = {{ kind = \"regression-clusters\" }}\nbottleneck = {{ dim = 1, codes = 1 }}
-            objective = {{ alpha = 1.0, beta = 1.0 }}\noptimiser = {{ rule = \"sgd\", learning_rate = 1.0 }}\n{bad}"
-        );
-        assert!(Experiment::parse(&text).is_err(), "{bad}");
-    }
-    let mut classes = experiment("diagonal", "training = { epochs = 5 }");
-    classes.codebook.start = dab_train::config::Start::Classes;
-    assert!(run::train(&classes, &points(8, false), &setting(None, false), &mut ()).is_err());
+fn codes_that_start_at_classes_need_as_many_classes() {
+    let mut experiment = experiment("diagonal", "training = { epochs = 5 }");
+    experiment.codebook.start = dab_train::config::Start::Classes;
+    let refusal = |experiment: &Experiment, classes| {
+        run::train(experiment, &points(8, classes), &setting(None, false), &mut ()).unwrap_err().to_string()
+    };
+    assert_eq!(refusal(&experiment, false), "codebook.start = \"classes\" needs classes");
+    experiment.bottleneck.codes = 3;
+    assert_eq!(refusal(&experiment, true), "codebook.start = \"classes\" needs 2 codes, not 3");
 }
 
 #[test]

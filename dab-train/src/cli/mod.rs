@@ -4,7 +4,6 @@
 //! on standard error that begins with `dab:` and says what to do. A reader that goes away (`dab score … |
 //! head`) is no error.
 
-mod bench;
 mod data;
 mod dry;
 mod explain;
@@ -54,7 +53,6 @@ enum Command {
     SelfTest(self_test::Args),
     Explain(explain::Args),
     Export(export::Args),
-    Bench(bench::Args),
 }
 
 /// Runs a command line, its first word being the program's name.
@@ -74,7 +72,6 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::SelfTest(args) => self_test::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Export(args) => export::run(&args),
-        Command::Bench(args) => bench::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

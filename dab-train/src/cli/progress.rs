@@ -13,7 +13,7 @@ use crate::{
         epoch::Epoch,
         run::{Moment, Observer},
     },
-    measure::bench::peak_bytes,
+    support::memory::peak_bytes,
 };
 
 /// Between two redraws of the bar.

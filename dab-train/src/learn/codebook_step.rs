@@ -10,7 +10,6 @@
 use burn::tensor::{DType, Device, Tensor};
 
 use super::{
-    clock::EpochPart,
     epoch::{Epoch, Rdfc},
     examples::Examples,
     kmeans,
@@ -163,7 +162,6 @@ impl Rdfc {
             return;
         }
         let encodings = Encodings::new(self, experiment, examples);
-        self.clock.lap(EpochPart::Encode);
         if !self.started && config.start != Start::Normal {
             self.start(experiment, &encodings);
             return;
@@ -179,7 +177,6 @@ impl Rdfc {
             Mode::Reference => self.moving_averages(&encodings, alpha, config.pseudo_count, config.momentum),
         };
         self.codebook.set_covs(&sums.covs, &sums.weights, config.shrinkage());
-        self.clock.lap(EpochPart::Covariances);
         self.codebook.set_priors(&sums.priors, config.prior_floor);
         self.started = true;
         let total: f64 = sums.priors.iter().sum();
@@ -188,7 +185,6 @@ impl Rdfc {
         if (self.epoch as f64) < config.reseed_until * experiment.training.epochs as f64 {
             report.reseeded = self.reseed(config.reseed_below, &encodings, sums.uncertainty);
         }
-        self.clock.lap(EpochPart::Priors);
     }
 
     /// π_x `[batch, codes]` (E5, uniform before the first update) times each example's share, and u `[batch, 1]`.
@@ -221,11 +217,9 @@ impl Rdfc {
             } else {
                 distances.clone().detach().full_like(1.0 / self.codebook.len() as f64)
             };
-            self.clock.lap(EpochPart::Assign);
             let loss = (uncertainty(assignment, distances) * share).mean();
             let mut gradients = loss.backward();
             self.means_optimiser.step(vec![&mut codes.means], &mut gradients, rate);
-            self.clock.lap(EpochPart::Means);
         }
         self.codebook.means = codes.means.into_data().iter::<f32>().collect();
     }
@@ -240,7 +234,6 @@ impl Rdfc {
             add(&mut sums, &numbers(assignment.clone().transpose().matmul(encoding.mean)), 1.0);
             add(&mut weights, &numbers(assignment.sum_dim(0)), 1.0);
         }
-        self.clock.lap(EpochPart::Means);
         let dim = self.codebook.dim;
         for (index, mean) in self.codebook.means.iter_mut().enumerate() {
             if weights[index / dim] > 0.0 {
@@ -312,16 +305,13 @@ impl Rdfc {
         let codes = self.tensors();
         for (encoding, share) in encodings.iter() {
             let (assignment, u) = self.assigned(&encoding, share.clone(), &codes, alpha);
-            self.clock.lap(EpochPart::Assign);
             let weights = assignment.clone() + share.mul_scalar(pseudo_count); // [batch, codes]
             let (weights, covs) = moments(&encoding, weights, codes.means.clone(), self.codebook.kind);
             let (weights, covs) = (numbers(weights), numbers(covs));
-            self.clock.lap(EpochPart::Covariances);
             let logs = assignment.clone().clamp_min(f64::from(f32::MIN_POSITIVE)).log();
             sums.negative_entropy += (assignment.clone() * logs).sum().into_scalar::<f64>();
             sums.uncertainty.extend(numbers(u));
             take(sums, weights, covs, numbers(assignment.sum_dim(0)));
-            self.clock.lap(EpochPart::Priors);
         }
     }
 

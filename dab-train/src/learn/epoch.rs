@@ -15,9 +15,7 @@ use std::sync::Arc;
 use burn::tensor::{DType, Device, Tensor};
 use serde::{Deserialize, Serialize};
 
-use super::{
-    clock::Clock, examples::Examples, loss_scaling::Scaling, machines::Machines, optimiser::Optimiser,
-};
+use super::{examples::Examples, loss_scaling::Scaling, machines::Machines, optimiser::Optimiser};
 use crate::{
     config::{Experiment, OutputVariance, Rule, Start},
     model::{
@@ -55,6 +53,9 @@ pub struct Epoch {
     /// Examples that step 1 learnt from.
     #[serde(default)]
     pub examples: usize,
+    /// The loss on the examples that early stopping watches, nats; from the codes' start on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watched: Option<f64>,
     /// Mini-batches that were skipped because their gradients, in f16, were not finite.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub skipped: usize,
@@ -80,8 +81,6 @@ pub struct Rdfc {
     pub started: bool,
     /// Epochs done.
     pub epoch: usize,
-    /// Where the time goes; off unless started.
-    pub clock: Clock,
     /// Where parts of a mini-batch are computed; the device alone unless there are several.
     pub replicas: Vec<Device>,
     /// The machines that share the run, when there are several.
@@ -107,7 +106,6 @@ impl Rdfc {
             means_optimiser: Optimiser::new(Rule::Adam, 0.0, None),
             started: false,
             epoch: 0,
-            clock: Clock::default(),
             replicas: vec![device.clone()],
             machines: None,
             scaling: None,

@@ -8,7 +8,6 @@
 //! while the network learns; [`images`] learns from images; [`machines`] shares a run among several computers.
 
 pub mod checkpoint;
-pub mod clock;
 pub mod codebook_step;
 pub mod epoch;
 pub mod examples;

@@ -13,7 +13,6 @@ use std::ops::Range;
 use burn::tensor::{Device, Tensor, TensorData};
 
 use super::{
-    clock::{Clock, EpochPart},
     epoch::{Epoch, Rdfc},
     examples::Examples,
     loss_scaling::Scaling,
@@ -70,11 +69,10 @@ impl Rdfc {
             let batch = Batch { x, wanted, noise: normals([batch, self.network.dim]) };
             let found = match losses.as_slice() {
                 [(_, loss)] if accumulate <= 1 && self.machines.is_none() => {
-                    loss.step(&mut self.network, batch, &mut self.clock)
+                    loss.step(&mut self.network, batch)
                 }
                 _ => step_in_parts(&self.network, &losses, accumulate, &batch, self.machines.as_deref()),
             };
-            self.clock.lap(EpochPart::Backward);
             seen += rows.len();
             watch(seen);
             if !self.scaling.as_mut().is_none_or(|scaling| scaling.accept(&found)) {
@@ -91,7 +89,6 @@ impl Rdfc {
             let parameters = self.network.parameters_mut();
             self.network_optimiser.step_by(parameters, found.gradients, rate);
             self.network.absorb(found.statistics);
-            self.clock.lap(EpochPart::Update);
             sums = sums + found.means.mul_scalar(rows.len() as f64 / examples.len() as f64);
         }
         // Means over the examples that counted; none, and the loss is no number.
@@ -203,7 +200,7 @@ pub(super) struct Loss {
 
 impl Loss {
     /// Gradients of E8 (or E9) on a batch.
-    pub fn step(&self, network: &mut Network, batch: Batch, clock: &mut Clock) -> Found {
+    pub fn step(&self, network: &mut Network, batch: Batch) -> Found {
         let (x, wanted) = (batch.x.autodiff(), batch.wanted.tracked());
         let mut statistics = Vec::new();
         let encoding = network.encode_taking(x, Some(&mut statistics));
@@ -227,7 +224,6 @@ impl Loss {
         let hinge_weight = self.calibrated.map_or(0.0, |calibrated| calibrated.weight);
         let means = Tensor::cat(vec![nll.clone(), distortion.clone(), hinge.clone()], 0);
         let loss = nll + distortion.mul_scalar(self.weight) + hinge.mul_scalar(hinge_weight); // E8, E9
-        clock.lap(EpochPart::Forward);
         let scaled = self.scale != 1.0;
         let mut gradients = if scaled { loss.mul_scalar(self.scale) } else { loss }.backward();
         let parameters = network.parameters_mut();
@@ -256,7 +252,7 @@ fn step_in_parts(
         network.map(|parameter| parameter.autodiff().require_grad());
         let own = cut.parts_of(share.first + index).map(|rows| {
             let weight = rows.len() as f64 / count as f64;
-            loss.step(&mut network, batch.part(rows, device), &mut Clock::default()).scaled(weight, &home)
+            loss.step(&mut network, batch.part(rows, device)).scaled(weight, &home)
         });
         own.reduce(Found::plus)
     };

@@ -364,6 +364,9 @@ fn keep_best(experiment: &Experiment, watched: &Examples, progress: &mut RunStat
         return;
     }
     let loss = objective(experiment, &progress.model.network, &progress.model.codebook, watched);
+    if let Some(epoch) = progress.history.last_mut() {
+        epoch.watched = Some(loss);
+    }
     if progress.best.as_ref().is_none_or(|best| loss < best.loss) {
         progress.best = Some(Best {
             loss,

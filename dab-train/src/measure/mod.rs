@@ -8,7 +8,6 @@
 pub mod alarms;
 pub mod assessed;
 pub mod baselines;
-pub mod bench;
 pub mod comparison;
 pub mod cost;
 pub mod evaluate;

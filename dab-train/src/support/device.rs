@@ -97,12 +97,6 @@ pub fn replicas(first: &Device, count: usize) -> Result<Vec<Device>> {
     }
 }
 
-/// Whether a device is a graphics processor, or what stands in for one.
-#[must_use]
-pub fn is_gpu(device: &Device) -> bool {
-    (0..cuda_count()).any(|index| cuda(index) == *device) || has_wgpu() && wgpu() == *device
-}
-
 /// The names that [`DeviceChoice::open`] accepts on this machine.
 #[must_use]
 pub fn available() -> String {

@@ -8,18 +8,21 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-
-/// Names that are tried for the file beside the target.
-const ATTEMPTS: u32 = 100;
+use tempfile::NamedTempFile;
 
 /// A file in the making. Dropped without [`AtomicFile::commit`], it disappears.
 #[derive(Debug)]
 pub struct AtomicFile {
-    /// `None` once committed.
-    file: Option<BufWriter<File>>,
-    /// `None` when the target is a device or a pipe, which is written directly.
-    draft: Option<PathBuf>,
+    bytes: Bytes,
     target: PathBuf,
+}
+
+/// Where the bytes go.
+#[derive(Debug)]
+enum Bytes {
+    Draft(BufWriter<NamedTempFile>),
+    /// A device or a pipe, which has no name to take.
+    Direct(BufWriter<File>),
 }
 
 impl AtomicFile {
@@ -32,24 +35,16 @@ impl AtomicFile {
         let target = target.canonicalize().unwrap_or_else(|_| target.into());
         if target.metadata().is_ok_and(|m| !m.is_file() && !m.is_dir()) {
             let file = File::options().write(true).open(&target)?;
-            return Ok(Self { file: Some(BufWriter::new(file)), draft: None, target });
+            return Ok(Self { bytes: Bytes::Direct(BufWriter::new(file)), target });
         }
         if target.is_dir() {
             return Err(io::ErrorKind::IsADirectory.into());
         }
         let name = target.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_string_lossy();
-        let mut attempt = 0;
-        loop {
-            let draft = target.with_file_name(format!(".{name}.{}-{attempt}.part", std::process::id()));
-            match File::options().write(true).create_new(true).open(&draft) {
-                Ok(file) => return Ok(Self { file: Some(BufWriter::new(file)), draft: Some(draft), target }),
-                // Another thread's, or left by a process that was killed.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempt < ATTEMPTS => {
-                    attempt += 1
-                }
-                Err(error) => return Err(error),
-            }
-        }
+        let folder =
+            target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let draft = draft(&format!(".{name}."), folder)?;
+        Ok(Self { bytes: Bytes::Draft(BufWriter::new(draft)), target })
     }
 
     /// Writes `bytes` as the whole of `target`.
@@ -66,16 +61,25 @@ impl AtomicFile {
     ///
     /// # Errors
     /// When the bytes cannot be brought to disk, or the target cannot be replaced.
-    pub fn commit(mut self) -> io::Result<()> {
-        let Some(file) = self.file.take() else { return Ok(()) };
-        let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
-        if let Some(draft) = &self.draft {
-            file.sync_all()?;
-            std::fs::rename(draft, &self.target)?;
-            self.draft = None;
+    pub fn commit(self) -> io::Result<()> {
+        match self.bytes {
+            Bytes::Direct(mut file) => file.flush(),
+            Bytes::Draft(file) => {
+                let draft = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+                draft.as_file().sync_all()?;
+                draft.persist(&self.target).map(drop).map_err(|refused| refused.error)
+            }
         }
-        Ok(())
     }
+}
+
+/// A new file that others may read as the user's settings (umask) say: a temporary file is the user's alone by default.
+fn draft(prefix: &str, folder: &Path) -> io::Result<NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(prefix).suffix(".part");
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    builder.tempfile_in(folder)
 }
 
 /// Refuses a folder that cannot be written into, without a trace: training may take long.
@@ -93,20 +97,16 @@ pub fn check_writable(folder: &Path) -> anyhow::Result<()> {
 
 impl Write for AtomicFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.as_mut().map_or(Ok(0), |file| file.write(bytes))
+        match &mut self.bytes {
+            Bytes::Draft(file) => file.write(bytes),
+            Bytes::Direct(file) => file.write(bytes),
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.as_mut().map_or(Ok(()), Write::flush)
-    }
-}
-
-impl Drop for AtomicFile {
-    fn drop(&mut self) {
-        self.file = None;
-        if let Some(draft) = &self.draft {
-            // Nothing more can be done about a file that cannot be removed.
-            let _ = std::fs::remove_file(draft);
+        match &mut self.bytes {
+            Bytes::Draft(file) => file.flush(),
+            Bytes::Direct(file) => file.flush(),
         }
     }
 }
@@ -128,6 +128,13 @@ mod tests {
         AtomicFile::write(&target, b"second").unwrap();
         assert_eq!(std::fs::read(&target).unwrap(), b"second");
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            std::fs::write(folder.join("other"), b"").unwrap();
+            let mode = |name: &str| folder.join(name).metadata().unwrap().permissions().mode();
+            assert_eq!(mode("out"), mode("other"), "readable by those who may read any other file");
+        }
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

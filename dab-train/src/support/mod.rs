@@ -1,9 +1,10 @@
-//! What every room uses and none owns: devices, random streams, wide instructions, matrix products, files, threads.
+//! What every room uses and none owns: devices, random streams, wide instructions, matrix products, files, memory, threads.
 
 pub mod device;
 pub mod digest;
 pub mod files;
 pub mod matrix;
+pub mod memory;
 pub mod parallel;
 pub mod random;
 pub mod simd;

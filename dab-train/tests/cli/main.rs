@@ -1,6 +1,5 @@
 //! The `dab` command from outside: what it writes, what it refuses, and in which words.
 
-mod bench;
 mod data;
 mod devices;
 mod dry;

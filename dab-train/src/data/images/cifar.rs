@@ -1,17 +1,13 @@
-//! CIFAR-10 and CIFAR-100 as distributed: the binary version and the Python version.
+//! CIFAR-10 and CIFAR-100 as distributed, in the binary version. (The Python version holds the same images.)
 //!
 //! ```text
 //! cifar-10-batches-bin     data_batch_1.bin … test_batch.bin      label, 3072 bytes colour by colour, 10 000 times
 //! cifar-100-binary         train.bin test.bin                     coarse label, fine label, 3072 bytes
-//! cifar-10-batches-py      data_batch_1 … test_batch              a pickle: data, labels
-//! cifar-100-python         train test                             a pickle: data, fine_labels
 //! ```
 
 use std::{fs, path::Path};
 
 use anyhow::{Context, Result, bail, ensure};
-
-use super::pickle;
 
 /// Height and width.
 pub(super) const SIDE: usize = 32;
@@ -27,19 +23,20 @@ pub(super) fn read(folder: &Path, part: &str) -> Result<(Vec<u8>, Vec<u32>)> {
     };
     let (mut images, mut labels) = (Vec::new(), Vec::new());
     for name in names {
-        let (binary, python) = (folder.join(format!("{name}.bin")), folder.join(&name));
-        let here = |path: &Path| format!("cannot read {}", path.display());
-        if binary.is_file() {
-            let bytes = fs::read(&binary).with_context(|| here(&binary))?;
+        let path = folder.join(format!("{name}.bin"));
+        if path.is_file() {
+            let here = || format!("cannot read {}", path.display());
+            let bytes = fs::read(&path).with_context(here)?;
             // The first label of CIFAR-100 is the coarse one.
             let label = if name.contains("batch") { 1 } else { 2 };
-            records(&bytes, label, &mut images, &mut labels).with_context(|| here(&binary))?;
-        } else if python.is_file() {
-            let bytes = fs::read(&python).with_context(|| here(&python))?;
-            pickled(&bytes, &mut images, &mut labels).with_context(|| here(&python))?;
+            records(&bytes, label, &mut images, &mut labels).with_context(here)?;
         }
     }
-    ensure!(!labels.is_empty(), "{} holds no CIFAR images of `{part}`", folder.display());
+    ensure!(
+        !labels.is_empty(),
+        "{} holds no .bin file of CIFAR's `{part}` images: take the binary version (`dab data cifar10`, `dab data cifar100`)",
+        folder.display()
+    );
     Ok((images, labels))
 }
 
@@ -51,21 +48,6 @@ fn records(bytes: &[u8], head: usize, images: &mut Vec<u8>, labels: &mut Vec<u32
         labels.push(record[head - 1].into());
         images.extend_from_slice(&record[head..]);
     }
-    Ok(())
-}
-
-fn pickled(bytes: &[u8], images: &mut Vec<u8>, labels: &mut Vec<u32>) -> Result<()> {
-    let value = pickle::read(bytes)?;
-    let own = value.get("fine_labels").or_else(|_| value.get("labels"))?.labels()?;
-    let data = value.get("data")?.bytes().context("`data`")?;
-    ensure!(
-        data.len() == own.len() * IMAGE,
-        "{} labels do not fit {} bytes of images",
-        own.len(),
-        data.len()
-    );
-    images.extend_from_slice(&data);
-    labels.extend(own);
     Ok(())
 }
 
@@ -92,28 +74,13 @@ mod tests {
         assert!(torn.to_string().contains("no multiple of 3074"));
     }
 
-    /// Files of tests/reference/images/make.py, written by Python's own pickle.
-    macro_rules! python {
-        ($name:literal) => {
-            include_bytes!(concat!("../../../tests/reference/images/", $name))
-        };
-    }
-
     #[test]
-    fn pickles_of_python_2_and_3_are_read() {
-        let files: [(&[u8], &[u32]); 6] = [
-            (python!("cifar10-python2.pickle"), &[6, 9]),
-            (python!("cifar100-python2.pickle"), &[19]),
-            (python!("cifar10-python3-2.pickle"), &[3]),
-            (python!("cifar10-python3-4.pickle"), &[3]),
-            (python!("cifar10-python3-5.pickle"), &[3]),
-            (python!("cifar10-columns.pickle"), &[1, 2]),
-        ];
-        for (file, (bytes, wanted)) in files.into_iter().enumerate() {
-            let (mut images, mut labels) = (Vec::new(), Vec::new());
-            pickled(bytes, &mut images, &mut labels).unwrap();
-            assert_eq!(labels, wanted, "file {file}");
-            assert_eq!(images, reference(wanted.len(), SIDE), "file {file}");
-        }
+    fn a_folder_of_the_python_version_says_which_version_is_read() {
+        let folder = std::env::temp_dir().join(format!("dab-cifar-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("data_batch_1"), b"pickled").unwrap();
+        let said = read(&folder, "train").unwrap_err().to_string();
+        assert!(said.contains("no .bin file") && said.contains("`dab data cifar10`"), "{said}");
+        fs::remove_dir_all(&folder).unwrap();
     }
 }

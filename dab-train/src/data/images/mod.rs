@@ -10,13 +10,9 @@
 mod cifar;
 #[cfg(feature = "pictures")]
 mod folder;
-mod pickle;
 pub mod pixels;
 pub mod rand_augment;
-#[cfg(feature = "pictures")]
-pub mod sheets;
 mod sources;
-mod svhn;
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -33,9 +29,8 @@ use crate::support::random::Random;
 /// Settings of an experiment on images.
 ///
 /// A source is a file or a folder, absolute or in the data folder:
-/// `file.npz:images,labels` (bytes, `n × side × side × 3`), `cifar-10-batches-bin:train`,
-/// `cifar-10-batches-py:test`, `cifar-100-binary:test`, `cifar-100-python:train`, `test_32x32.mat` (SVHN), or a folder
-/// with one folder per class.
+/// `file.npz:images,labels` (bytes, `n × side × side × 3`), `cifar-10-batches-bin:train`, `cifar-100-binary:test`, or a
+/// folder with one folder per class.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ImagesConfig {

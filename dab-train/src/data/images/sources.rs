@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::{Images, ImagesConfig, Pixels, cifar, svhn};
+use super::{Images, ImagesConfig, Pixels, cifar};
 use crate::data::{
     files::{Npz, number_classes},
     stored,
@@ -28,12 +28,11 @@ pub(super) fn read(source: &str, root: &Path, config: &ImagesConfig) -> Result<R
     let path = stored(root, path)?;
     match (path.extension().and_then(|extension| extension.to_str()), part) {
         (Some("npz"), _) => npz(&path, part, config),
-        (Some("mat"), None) => in_memory(svhn::read(&path)?, config),
-        (_, Some(part)) if path.is_dir() => in_memory(cifar::read(&path, part)?, config),
+        (_, Some(part)) if path.is_dir() => binary_cifar(&path, part, config),
         (_, None) if path.is_dir() => pictures(&path, config),
-        _ => {
-            bail!("{source}: expected an npz file, a CIFAR folder, an SVHN file or a folder of class folders")
-        }
+        _ => bail!(
+            "{source}: expected an npz file, a folder of CIFAR's binary version, or a folder of class folders"
+        ),
     }
 }
 
@@ -48,7 +47,8 @@ fn pictures(path: &Path, _: &ImagesConfig) -> Result<Read> {
     bail!("{}: this build lacks the cargo feature `pictures`, which reads JPEG and PNG", path.display())
 }
 
-fn in_memory((bytes, labels): (Vec<u8>, Vec<u32>), config: &ImagesConfig) -> Result<Read> {
+fn binary_cifar(path: &Path, part: &str, config: &ImagesConfig) -> Result<Read> {
+    let (bytes, labels) = cifar::read(path, part)?;
     let images = Arc::new(Pixels::planar(cifar::SIDE, bytes, config.augment));
     Ok(Read { images, labels: Some(labels), names: Vec::new() })
 }

@@ -7,20 +7,19 @@
 //! Files that everybody downloads have the digest of their bytes. Files that a script makes do not: zip and gzip depend on
 //! the library that packs them, and features on the order of float sums. So a check looks at what they hold.
 
-mod known;
-
 use std::{
+    collections::BTreeMap,
     fs::File,
     io::Write,
     path::{Path, PathBuf},
+    sync::LazyLock,
 };
 
 use anyhow::{Context, Result, ensure};
 use flate2::read::MultiGzDecoder;
 use md5::Md5;
+use serde::Deserialize;
 use sha2::{Digest, Sha256};
-
-pub use known::KNOWN;
 
 use super::files::Npz;
 use crate::support::digest;
@@ -28,29 +27,46 @@ use crate::support::digest;
 /// A feature computed anew is within this of ours, of the larger of itself and 1: half precision rounds at 5e-4.
 const CLOSE: f32 = 2e-3;
 
+/// The sets that `dab data` knows, with the experiments' own first.
+///
+/// # Panics
+/// Never: a test reads the file that is compiled in.
+pub static KNOWN: LazyLock<Vec<Known>> = LazyLock::new(|| {
+    #[derive(Deserialize)]
+    struct Sets {
+        set: Vec<Known>,
+    }
+    toml::from_str::<Sets>(include_str!("../../experiments/prepare/sets.toml")).expect("a list of sets").set
+});
+
 /// A published set.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Known {
     /// What `dab data` calls it.
-    pub name: &'static str,
+    pub name: String,
     /// What it holds, and for which experiments.
-    pub about: &'static str,
+    pub about: String,
     /// Sets that must be here before.
-    pub after: &'static [&'static str],
+    #[serde(default)]
+    pub after: Vec<String>,
     /// Commands that bring it here, typed in the top folder of the repository; `DATA` stands for the data folder.
-    pub steps: &'static [&'static str],
+    pub steps: Vec<String>,
     /// Its terms, and what else there is to know.
-    pub note: &'static str,
+    #[serde(default)]
+    pub note: String,
     /// In the data folder.
-    pub folder: &'static str,
+    pub folder: String,
     /// Its files and what must hold for them; none for folders of images.
-    pub files: &'static [(&'static str, Check)],
+    #[serde(default)]
+    pub files: BTreeMap<String, Check>,
     /// What there is to learn from, where experiments name it as a source of images.
     pub images: Option<Published>,
 }
 
 /// The size of a set of images, as published.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Published {
     /// Images to learn from; 0 where there are none.
     pub count: usize,
@@ -61,25 +77,29 @@ pub struct Published {
 }
 
 /// What must hold for a file.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Check {
     /// The MD5 of its bytes, as the publisher states it.
-    Md5(&'static str),
+    Md5(String),
     /// The SHA-256 of its bytes.
-    Sha256(&'static str),
+    Sha256(String),
     /// The SHA-256 of what gzip unpacks it to.
-    Unpacked(&'static str),
+    Unpacked(String),
     /// What its arrays hold (npz).
-    Arrays(&'static [(&'static str, Array)]),
+    Arrays(BTreeMap<String, Array>),
 }
 
 /// What must hold for an array.
-#[derive(Clone, Copy, Debug)]
-pub enum Array {
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Array {
     /// The SHA-256 of its values' bytes.
-    Exact(&'static str),
-    /// This many rows, and the last of them begins with these numbers, up to rounding.
-    Features(usize, [f32; 3]),
+    pub sha256: Option<String>,
+    /// How many rows it has.
+    pub rows: Option<usize>,
+    /// What its last row begins with, up to rounding.
+    pub last: Vec<f32>,
 }
 
 /// How a set stands on this machine.
@@ -107,9 +127,9 @@ impl Known {
     #[must_use]
     pub fn of_path(path: &Path) -> Option<&'static Self> {
         let holds = |known: &Known| {
-            let rest = path.strip_prefix(known.folder).ok()?;
+            let rest = path.strip_prefix(&known.folder).ok()?;
             let whole = rest.as_os_str().is_empty() || known.files.is_empty();
-            (whole || known.files.iter().any(|(file, _)| rest == Path::new(file))).then_some(())
+            (whole || known.files.keys().any(|file| rest == Path::new(file))).then_some(())
         };
         KNOWN.iter().find(|known| holds(known).is_some())
     }
@@ -117,14 +137,14 @@ impl Known {
     /// Looks at the set's files in the data folder `root`. A file that cannot be read differs.
     #[must_use]
     pub fn state(&self, root: &Path) -> State {
-        let folder = root.join(self.folder);
+        let folder = root.join(&self.folder);
         if !folder.is_dir() {
             return State::Missing(folder);
         }
-        if let Some((file, _)) = self.files.iter().find(|(file, _)| !folder.join(file).is_file()) {
+        if let Some(file) = self.files.keys().find(|file| !folder.join(file).is_file()) {
             return State::Missing(folder.join(file));
         }
-        for (file, check) in self.files {
+        for (file, check) in &self.files {
             let path = folder.join(file);
             let difference = check.difference(&path).unwrap_or_else(|error| Some(format!("{error:#}")));
             if let Some(difference) = difference {
@@ -144,7 +164,7 @@ impl Check {
             Self::Unpacked(wanted) => ("SHA-256 of the unpacked text", wanted, unpacked(path)?),
             Self::Arrays(arrays) => {
                 let mut npz = Npz::open(path)?;
-                for (key, array) in *arrays {
+                for (key, array) in arrays {
                     if let Some(difference) = array.difference(&mut npz, key)? {
                         return Ok(Some(format!("{key}: {difference}")));
                     }
@@ -152,31 +172,31 @@ impl Check {
                 return Ok(None);
             }
         };
-        Ok((found != **wanted).then(|| format!("{name} is {found}, expected {wanted}")))
+        Ok((found != *wanted).then(|| format!("{name} is {found}, expected {wanted}")))
     }
 }
 
 impl Array {
     fn difference(&self, npz: &mut Npz, key: &str) -> Result<Option<String>> {
-        match self {
-            Self::Exact(wanted) => {
-                let mut digest = Sha256::new();
-                digest.write_all(&npz.values(key)?)?;
-                let found = digest::hex(digest);
-                Ok((found != *wanted).then(|| format!("SHA-256 of the values is {found}, expected {wanted}")))
-            }
-            Self::Features(rows, wanted) => {
-                let table = npz.table(key)?;
-                if table.rows != *rows {
-                    return Ok(Some(format!("{} rows, expected {rows}", table.rows)));
-                }
-                ensure!(table.cols >= wanted.len(), "{key} has {} columns only", table.cols);
-                let last = &table.values[(rows - 1) * table.cols..][..wanted.len()];
-                let close = |(a, b): (&f32, &f32)| (a - b).abs() <= CLOSE * b.abs().max(1.0);
-                let equal = last.iter().zip(wanted).all(close);
-                Ok((!equal).then(|| format!("the last row begins with {last:?}, expected {wanted:?}")))
+        if let Some(wanted) = &self.sha256 {
+            let mut digest = Sha256::new();
+            digest.write_all(&npz.values(key)?)?;
+            let found = digest::hex(digest);
+            if found != *wanted {
+                return Ok(Some(format!("SHA-256 of the values is {found}, expected {wanted}")));
             }
         }
+        let Some(rows) = self.rows else { return Ok(None) };
+        let table = npz.table(key)?;
+        if table.rows != rows {
+            return Ok(Some(format!("{} rows, expected {rows}", table.rows)));
+        }
+        let wanted = self.last.as_slice();
+        ensure!(table.cols >= wanted.len(), "{key} has {} columns only", table.cols);
+        let last = &table.row(rows - 1)[..wanted.len()];
+        let close = |(a, b): (&f32, &f32)| (a - b).abs() <= CLOSE * b.abs().max(1.0);
+        let equal = last.iter().zip(wanted).all(close);
+        Ok((!equal).then(|| format!("the last row begins with {last:?}, expected {wanted:?}")))
     }
 }
 
@@ -210,6 +230,7 @@ mod tests {
         let file = root.join("svhn/test_32x32.mat");
         assert_eq!(svhn.state(&root), State::Missing(file.clone()));
         std::fs::write(&file, b"abc").unwrap();
+        std::fs::write(root.join("svhn/test_32x32.npz"), b"").unwrap();
         let State::Differs(path, what) = svhn.state(&root) else { panic!("another file") };
         assert!(path == file && what.starts_with("MD5 is 900150983cd24fb0d6963f7d28e17f72, "), "{what}");
         std::fs::remove_dir_all(&root).unwrap();
@@ -225,8 +246,8 @@ mod tests {
             let mut packed = flate2::write::GzEncoder::new(file, flate2::Compression::new(level));
             packed.write_all(b"abc").unwrap();
             packed.finish().unwrap();
-            assert_eq!(Check::Unpacked(ABC).difference(&path).unwrap(), None);
-            assert!(Check::Sha256(ABC).difference(&path).unwrap().unwrap().starts_with("SHA-256 is "));
+            assert_eq!(Check::Unpacked(ABC.into()).difference(&path).unwrap(), None);
+            assert!(Check::Sha256(ABC.into()).difference(&path).unwrap().unwrap().starts_with("SHA-256 is "));
         }
         std::fs::remove_dir_all(&root).unwrap();
     }
@@ -236,8 +257,9 @@ mod tests {
         let root = folder("features");
         let path = root.join("x.npz");
         write_npz(&path, &[("x", &[2, 4], &[9.0, 9.0, 9.0, 9.0, 0.5, 1.0, 2.0, 9.0])]);
-        let difference = |rows, wanted| {
-            Array::Features(rows, wanted).difference(&mut Npz::open(&path).unwrap(), "x").unwrap()
+        let difference = |rows, last: [f32; 3]| {
+            let array = Array { rows: Some(rows), last: last.to_vec(), sha256: None };
+            array.difference(&mut Npz::open(&path).unwrap(), "x").unwrap()
         };
         assert_eq!(difference(2, [0.501, 0.999, 2.001]), None);
         assert!(difference(2, [0.51, 1.0, 2.0]).unwrap().contains("0.5, 1.0, 2.0"));
@@ -247,9 +269,9 @@ mod tests {
 
     #[test]
     fn paths_belong_to_sets() {
-        let name = |path: &str| Known::of_path(Path::new(path)).map(|known| known.name);
+        let name = |path: &str| Known::of_path(Path::new(path)).map(|known| known.name.as_str());
         assert_eq!(name("cifar-100-binary"), Some("cifar100"));
-        assert_eq!(name("cifar-10-batches-py"), Some("cifar10-python"));
+        assert_eq!(name("svhn/test_32x32.npz"), Some("svhn"));
         assert_eq!(name("imagenet/train"), Some("imagenet"));
         assert_eq!(name("imagenet-o"), Some("imagenet-o"));
         assert_eq!(name("uci/energy_efficiency.csv.gz"), Some("uci"));

@@ -1,6 +1,6 @@
-"""The loop of dab-train/src/learn/epoch.rs in PyTorch on the CPU, for `dab bench --pytorch`.
+"""The loop of dab-train/src/learn/epoch.rs in PyTorch on the CPU, for benches/training.rs.
 
-Reads the work (JSON, first argument), prints one line of JSON: seconds of each part of an epoch at its fastest.
+Reads the work (JSON, first argument), prints one line of JSON: seconds of each half of an epoch at its fastest.
 Written as one would write it in PyTorch: torch.nn and torch.optim, batched torch.linalg.eigh with a Daleckii-Krein
 backward, distances to many codes as matrix products, encodings cached for the codebook's steps.
 """
@@ -15,8 +15,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-WARM_UP, LEAST = 2, 3
-PARTS = ["forward", "backward", "update", "encode", "assign", "means", "covariances", "priors"]
+WARM_UP = 2
+HALVES = ["network", "codebook"]
 SHIFT, FLOOR, TIE = 5.0, 1e-5, 1e-3
 
 work = json.loads(sys.argv[1])
@@ -31,11 +31,11 @@ diagonal = bottleneck["covariance"] == "diagonal"
 
 class Clock:
     def __init__(self):
-        self.spent, self.last = dict.fromkeys(PARTS, 0.0), time.perf_counter()
+        self.spent, self.last = dict.fromkeys(HALVES, 0.0), time.perf_counter()
 
-    def lap(self, part):
+    def lap(self, half):
         now = time.perf_counter()
-        self.spent[part] += now - self.last
+        self.spent[half] += now - self.last
         self.last = now
 
 
@@ -165,27 +165,22 @@ def epoch():
             nll = 0.5 * ((outputs - wanted).square() * torch.exp(-log_variance) + log_variance).mean()
         distortion = u.mean()
         loss = nll + alpha * objective["beta"] * distortion
-        clock.lap("forward")
         optimiser.zero_grad()
         loss.backward()
-        clock.lap("backward")
         optimiser.step()
-        clock.lap("update")
+        clock.lap("network")
         sums += torch.stack([nll.detach(), distortion.detach()]) * (len(index) / rows)
     report = sums.tolist()
     # Step 2: every example's Gaussian, once.
     with torch.no_grad():
         encodings = [network.encode(x) for x in inputs.split(batch)]
-    clock.lap("encode")
     # Step 3: means by gradient.
     for encoding in encodings:
         distances = kl(encoding, means, precision, log_det)
         assignment = assign(distances, log_prior)
-        clock.lap("assign")
         means_optimiser.zero_grad()
         (assignment * distances).sum(1).mean().backward()
         means_optimiser.step()
-        clock.lap("means")
     # Steps 3 and 4: covariances and priors, as sums over the pass.
     with torch.no_grad():
         weight_sum, cov_sum, prior_sum, entropy, us = 0.0, 0.0, 0.0, 0.0, []
@@ -193,7 +188,6 @@ def epoch():
             mean, root, _ = encoding
             distances = kl(encoding, means, precision, log_det)
             assignment = assign(distances, log_prior)
-            clock.lap("assign")
             weights = assignment + codebook["pseudo_count"]
             inner = weights.T @ cov_of(root)
             if diagonal:
@@ -204,11 +198,9 @@ def epoch():
                 offset = mean.unsqueeze(0) - means.unsqueeze(1)
                 outer = ((offset * weights.T.unsqueeze(2)).mT @ offset).flatten(1)
             weight_sum, cov_sum = weight_sum + weights.sum(0), cov_sum + inner + outer
-            clock.lap("covariances")
             prior_sum = prior_sum + assignment.sum(0)
             entropy += torch.xlogy(assignment, assignment).sum().item()
             us.extend((assignment * distances).sum(1).tolist())
-            clock.lap("priors")
         covs = cov_sum / weight_sum.unsqueeze(1)
         if diagonal:
             covs = covs + 1e-10 + codebook["ridge"] * covs.mean(1, keepdim=True)
@@ -216,23 +208,20 @@ def epoch():
             covs = covs.view(count, dim, dim)
             ridge = 1e-10 + codebook["ridge"] * covs.diagonal(dim1=1, dim2=2).mean(1)
             covs = covs + ridge.view(-1, 1, 1) * torch.eye(dim)
-        clock.lap("covariances")
         priors = (prior_sum / rows).clamp_min(codebook["prior_floor"] / count)
         priors = priors / priors.sum()
-        clock.lap("priors")
+    clock.lap("codebook")
     return clock.spent, report[0]
 
 
 for _ in range(WARM_UP):
     epoch()
-best, done, begun, cpu = dict.fromkeys(PARTS, math.inf), 0, time.perf_counter(), time.process_time()
-while done < LEAST or time.perf_counter() - begun < work["seconds"]:
+best, cpu = dict.fromkeys(HALVES, math.inf), time.process_time()
+for _ in range(work["epochs"]):
     spent, nll = epoch()
-    done += 1
-    best = {part: min(best[part], spent[part]) for part in PARTS}
+    best = {half: min(best[half], spent[half]) for half in HALVES}
 if not math.isfinite(nll):
     sys.exit("the loss is not finite")
-cpu = (time.process_time() - cpu) / done
+cpu = (time.process_time() - cpu) / work["epochs"]
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-parts = list(best.values())
-print(json.dumps(dict(parts=parts, cpu_seconds=cpu, peak_bytes=peak, threads=work["threads"], nll=nll)))
+print(json.dumps(dict(best, cpu_seconds=cpu, peak_bytes=peak)))
