@@ -17,6 +17,8 @@ use core::fmt;
 pub enum Verdict {
     /// Like the training data.
     Familiar,
+    /// Like the training data, but between two classes. Only in a model with channels.
+    Ambiguous,
     /// Rare among the training data: `p ≤ doubtful`.
     Doubtful,
     /// Unlike the training data: `p ≤ unfamiliar`.
@@ -50,6 +52,15 @@ impl Rates {
         Ok(Self { doubtful, unfamiliar })
     }
 
+    /// [`Rates::DEFAULT`], raised where that few held-out inputs could never reach them: n inputs give no p-value below
+    /// 1 / (n + 1).
+    #[must_use]
+    pub fn for_held_out(held_out: u32) -> Self {
+        let smallest = smallest_p(if held_out == 0 { 1 } else { held_out });
+        let raised = |rate: f32| if rate < smallest { smallest } else { rate };
+        Self { doubtful: raised(Self::DEFAULT.doubtful), unfamiliar: raised(Self::DEFAULT.unfamiliar) }
+    }
+
     /// The rate of doubtful or worse.
     #[must_use]
     pub const fn doubtful(&self) -> f32 {
@@ -75,7 +86,19 @@ impl Rates {
     }
 }
 
-/// Why two numbers are not [`Rates`].
+/// The smallest p-value that so many held-out inputs give, 1 / (n + 1).
+fn smallest_p(held_out: u32) -> f32 {
+    1.0 / (held_out as f32 + 1.0)
+}
+
+/// The least number of held-out inputs that reach p-values of `rate`: about 1 / rate − 1.
+fn needed_for(rate: f32) -> u32 {
+    // Rounding may miss by one on either side.
+    let near = ((1.0 / rate) as u32).saturating_sub(2);
+    (0..4).map(|more| near.saturating_add(more)).find(|&n| smallest_p(n) <= rate).unwrap_or(u32::MAX)
+}
+
+/// Why two numbers are not [`Rates`], or not those of a model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum RatesError {
@@ -91,6 +114,17 @@ pub enum RatesError {
         /// The rate of unfamiliar that was given.
         unfamiliar: f32,
     },
+    /// The model has no calibration table, so that no rate means anything.
+    NotCalibrated,
+    /// The table has too few held-out inputs for this rate: nothing would ever be called so.
+    Unreachable {
+        /// The rate that was given.
+        rate: f32,
+        /// Held-out inputs behind the table.
+        held_out: u32,
+        /// Held-out inputs that the rate needs.
+        needed: u32,
+    },
 }
 
 impl fmt::Display for RatesError {
@@ -100,6 +134,12 @@ impl fmt::Display for RatesError {
             Self::Order { doubtful, unfamiliar } => {
                 write!(f, "the rate of unfamiliar, {unfamiliar}, is above the rate of doubtful, {doubtful}")
             }
+            Self::NotCalibrated => write!(f, "the model has no calibration table for this"),
+            Self::Unreachable { rate, held_out, needed } => write!(
+                f,
+                "a false-alarm rate of {rate} needs {needed} held-out inputs, the model has {held_out}: \
+                 nothing would ever be called so"
+            ),
         }
     }
 }
@@ -118,17 +158,28 @@ pub struct Calibration<'a> {
 }
 
 impl Calibration<'_> {
-    /// p of an uncertainty, in `(0, 1]`; not increasing in it, and never below the uncompressed formula.
+    /// p of a score, in `(0, 1]`; not increasing in it, and never below the uncompressed formula.
     #[must_use]
-    pub fn p_value(&self, uncertainty: f32) -> f32 {
-        let below = self.scores.partition_point(|&s| s < uncertainty);
+    pub fn p_value(&self, score: f32) -> f32 {
+        let below = self.scores.partition_point(|&s| s < score);
         match below.checked_sub(1) {
             Some(j) => self.p_values.get(j).copied().unwrap_or(1.0),
             None => 1.0,
         }
     }
 
-    /// The largest uncertainty whose p is still above `rate`: everything beyond it is an alarm at that
+    /// Whether some score has a p of at most `rate`: whether an alarm at that rate can happen at all.
+    ///
+    /// # Errors
+    /// [`RatesError::Unreachable`], with the number of held-out inputs that the rate needs.
+    pub fn check_reach(&self, rate: f32) -> Result<(), RatesError> {
+        if self.threshold(rate).is_some() {
+            return Ok(());
+        }
+        Err(RatesError::Unreachable { rate, held_out: self.held_out, needed: needed_for(rate) })
+    }
+
+    /// The largest score whose p is still above `rate`: everything beyond it is an alarm at that
     /// rate. `None` when the held-out inputs are too few for any alarm (fewer than `1/rate − 1`).
     #[must_use]
     pub fn threshold(&self, rate: f32) -> Option<f32> {

@@ -24,7 +24,7 @@ use crate::gaussian::GaussianView;
 use crate::linalg::dot::{LANES, WIDE, fold, take};
 pub use crate::linalg::triangle::Layout;
 use crate::linalg::triangle::{Triangle, packed_len};
-use crate::scalar::{SMALLEST, exp, saturate};
+use crate::scalar::{SMALLEST, exp, flush, saturate};
 
 /// Weights below this, 2⁻¹⁰⁰, are zero. The nearest code weighs at least 2⁻⁵⁰, so they cannot show in the
 /// score; as subnormal numbers they would show in its bits where a process flushes those.
@@ -37,6 +37,8 @@ pub enum PrecisionLayout {
     Diagonal,
     /// A triangle R with P = Rᵀ R per code.
     Full(Layout),
+    /// Nothing: every covariance is the identity, and no log-determinant is stored.
+    Identity,
 }
 
 impl PrecisionLayout {
@@ -48,6 +50,7 @@ impl PrecisionLayout {
             Self::Diagonal => dim,
             Self::Full(Layout::Packed) => packed_len(dim),
             Self::Full(Layout::Square) => dim * dim,
+            Self::Identity => 0,
         }
     }
 }
@@ -107,6 +110,7 @@ impl<'a> CodebookView<'a> {
         self.codes_with(move |values| match layout {
             PrecisionLayout::Diagonal => Precision::Diagonal(values),
             PrecisionLayout::Full(layout) => Precision::Full(Triangle::new(values, dim, layout)),
+            PrecisionLayout::Identity => Precision::Identity,
         })
     }
 
@@ -117,7 +121,10 @@ impl<'a> CodebookView<'a> {
     {
         let (dim, stride) = (self.dim, self.layout.stride(self.dim));
         let (mut means, mut precisions) = (self.means, self.precisions);
-        self.log_dets.iter().map(move |&log_det| {
+        let mut log_dets = self.log_dets.iter();
+        self.priors.iter().map(move |_| {
+            // There is none with constant covariances: the logarithm of 1.
+            let log_det = log_dets.next().copied().unwrap_or(0.0);
             let ((mean, other_means), (values, other_values)) = (take(means, dim), take(precisions, stride));
             (means, precisions) = (other_means, other_values);
             CodeView { mean, precision: precision(values), log_det }
@@ -134,6 +141,7 @@ impl<'a> CodebookView<'a> {
                     *distance = divergence::kl(p, &code);
                 }
             }
+            PrecisionLayout::Identity => self.half_squares_into(p.mean, distances),
             PrecisionLayout::Diagonal => {
                 for (distance, code) in distances.iter_mut().zip(self.codes_with(Precision::Diagonal)) {
                     *distance = divergence::kl(p, &code);
@@ -149,9 +157,20 @@ impl<'a> CodebookView<'a> {
         }
     }
 
+    /// [`CodebookView::distances_into`] with constant covariances: D_κ = ½ ‖μ − m_κ‖².
+    #[inline(always)]
+    pub(crate) fn half_squares_into(&self, mean: &[f32], distances: &mut [f32]) {
+        let mut means = self.means;
+        for distance in distances {
+            let (code, rest) = take(means, self.dim);
+            means = rest;
+            *distance = divergence::half_square(mean, code);
+        }
+    }
+
     /// Uncertainty and nearest code from the distances (E5, E6). One exponential per code. Without a code
     /// of positive prior everything is as far as can be: `f32::MAX`.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     #[must_use]
     pub fn expected_distance(&self, distances: &[f32]) -> Expected {
         let (nearest, nearest_distance) = self.nearest(distances);
@@ -179,6 +198,8 @@ impl<'a> CodebookView<'a> {
         }
         let total = fold(total);
         let uncertainty = saturate(nearest_distance + fold(excess) / total);
+        // Two points may be closer than any two Gaussians of other kinds: see the domain of scalar.rs.
+        let uncertainty = if self.layout == PrecisionLayout::Identity { flush(uncertainty) } else { uncertainty };
         let visits = exp(-(self.alpha * nearest_distance)) * total;
         let visits = if visits < NEGLIGIBLE { 0.0 } else { visits };
         Expected { uncertainty, nearest, nearest_distance, visits }

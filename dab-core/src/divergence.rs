@@ -13,9 +13,9 @@
 //! ([`per_dimension_into`]).
 
 use crate::gaussian::{GaussianView, Spread};
-use crate::linalg::dot::{LANES, Lanes, WIDE, add_tail, fold};
+use crate::linalg::dot::{LANES, Lanes, WIDE, accumulate_from, add_tail, fold};
 pub use crate::linalg::triangle::Triangle;
-use crate::scalar::{ln, saturate};
+use crate::scalar::{flush, ln, saturate};
 
 /// The precision of a code.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +24,8 @@ pub enum Precision<'a> {
     Diagonal(&'a [f32]),
     /// R of P = Rᵀ R, positive diagonal.
     Full(Triangle<'a>),
+    /// The identity.
+    Identity,
 }
 
 /// One code, borrowed.
@@ -37,7 +39,7 @@ pub struct CodeView<'a> {
     pub log_det: f32,
 }
 
-/// Divergence of `p` from `code`, nats, in `[0, f32::MAX]`. Diagonal: `2 d` multiply-adds; full:
+/// Divergence of `p` from `code`, nats, in `[0, f32::MAX]`. Constant: `d` multiply-adds; diagonal: `2 d`; full:
 /// `d²(d+1)/2 + d(d+1)/2 + d` (a third of that for a Cholesky factor on a small machine). No
 /// transcendental call.
 #[inline(always)]
@@ -57,11 +59,26 @@ pub fn kl(p: &GaussianView<'_>, code: &CodeView<'_>) -> f32 {
             }
             acc
         }
+        // Traces, dimension and log-determinants cancel.
+        (Spread::Identity, Precision::Identity) => return half_square(p.mean, code.mean),
         // A codebook and an encoder of different kinds cannot be built: the reader and the types see to it.
         _ => [f32::MAX; LANES],
     };
     let constant = code.log_det - p.mean.len() as f32 - p.log_det;
     saturate(0.5 * (fold(energy) + constant))
+}
+
+/// Where the lanes of [`half_square`] begin, 2⁻¹⁰⁰. The square of a tiny difference is no normal number, and a process
+/// may flush those to zero; beside this it cannot be seen in either case. All of it is taken off the sum.
+const GRAIN: f32 = crate::scalar::SMALLEST * crate::scalar::SMALLEST;
+
+/// `½ ‖μ − m‖²`: the divergence of two Gaussians that both have the identity for a covariance. `d` multiply-adds.
+/// Below 2⁻⁵⁰ it is 0.
+#[cfg_attr(target_pointer_width = "64", inline(always))]
+#[must_use]
+pub(crate) fn half_square(mean: &[f32], code_mean: &[f32]) -> f32 {
+    let lanes = accumulate_from(GRAIN, mean, code_mean, |m, c| (m - c) * (m - c));
+    flush(saturate(0.5 * (fold(lanes) - LANES as f32 * GRAIN)))
 }
 
 /// `½ Σᵢ (sᵢ² + (μᵢ − mᵢ)²) / vᵢ`, without the ½, in lanes.
@@ -148,13 +165,14 @@ pub fn per_dimension_into(p: &GaussianView<'_>, code: &CodeView<'_>, weight: f32
     let dim = p.mean.len();
     for (i, out) in out.iter_mut().enumerate() {
         let at = |values: &[f32]| values.get(i).copied().unwrap_or(0.0);
-        let (energy, log_det, code_log_det) = match (p.spread, code.precision) {
-            (Spread::Diagonal(variance), Precision::Diagonal(precision)) => (
+        let share = |energy: f32, log_det: f32, code_log_det: f32| 0.5 * (energy - 1.0 + code_log_det - log_det);
+        let share = match (p.spread, code.precision) {
+            (Spread::Diagonal(variance), Precision::Diagonal(precision)) => share(
                 energy(at(p.mean), at(variance), at(code.mean), at(precision)),
                 ln(at(variance)),
                 -ln(at(precision)),
             ),
-            (Spread::Full { factor, lower }, Precision::Full(rows)) => (
+            (Spread::Full { factor, lower }, Precision::Full(rows)) => share(
                 fold(row_energy(p.mean, factor, lower, code.mean, rows.row(i))),
                 if lower {
                     2.0 * ln(factor.get(i * dim + i).copied().unwrap_or(1.0))
@@ -163,9 +181,12 @@ pub fn per_dimension_into(p: &GaussianView<'_>, code: &CodeView<'_>, weight: f32
                 },
                 -2.0 * ln(rows.diagonal(i)),
             ),
+            (Spread::Identity, Precision::Identity) => {
+                let offset = flush(at(p.mean) - at(code.mean));
+                0.5 * (offset * offset)
+            }
             _ => return,
         };
-        let share = 0.5 * (energy - 1.0 + code_log_det - log_det);
         // A saturated distance explains itself with saturated shares, never with NaN.
         let share = if share > f32::MAX { f32::MAX } else { share };
         *out += weight * share;

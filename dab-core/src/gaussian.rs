@@ -4,6 +4,7 @@
 //!
 //! ```text
 //! diagonal: variance vᵢ, ln|Σ| = Σ ln vᵢ        full: factor V with Σ = V Vᵀ, ln|Σ| = 2 Σ ln lᵢ
+//! constant: Σ = I, ln|Σ| = 0
 //! ```
 //!
 //! Surprising: a full covariance is never formed. Both full encoders give a square root V, and the trace
@@ -32,6 +33,8 @@ pub enum Spread<'a> {
         /// Whether V is lower-triangular (Cholesky): what stands above the diagonal is zero.
         lower: bool,
     },
+    /// The identity: a constant covariance, whose scale is in the head.
+    Identity,
 }
 
 /// A Gaussian whose numbers lie elsewhere: in scratch, or in an owned `Gaussian`.

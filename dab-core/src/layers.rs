@@ -7,8 +7,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::linalg::dot::WIDE;
-use crate::scalar::{elu, gelu, silu, tame, tanh};
+use crate::linalg::dot::{WIDE, dot};
+use crate::scalar::{elu, gelu, silu, sqrt, tame, tanh};
 
 /// What follows an affine map. The order is the artifact's encoding: append only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,6 +100,18 @@ pub fn normalize_into(out: &mut [f32], x: &[f32], mean: &[f32], inverse_std: &[f
     }
     for ((o, m), s) in out.iter_mut().zip(mean).zip(inverse_std) {
         *o = tame((*o - m) * s);
+    }
+}
+
+/// Brings `x`, numbers of the domain, to length 1 in place; a vector of zeros stays as it is. `2 n` multiply-adds.
+#[cfg_attr(target_pointer_width = "64", inline(always))]
+pub fn unit(x: &mut [f32]) {
+    let square = dot(x, x);
+    if square > 0.0 {
+        let inverse = 1.0 / sqrt(square);
+        for x in x {
+            *x = tame(*x * inverse);
+        }
     }
 }
 

@@ -20,6 +20,7 @@ compile_error!("artifacts are little-endian and read in place: big-endian target
 
 pub mod artifact;
 pub mod calibration;
+pub mod channels;
 pub mod codebook;
 pub mod divergence;
 pub mod ellipse;
@@ -42,7 +43,7 @@ pub mod teach;
 
 pub use artifact::ArtifactError;
 pub use artifact::schema::{CovarianceKind, Task};
-pub use calibration::{Rates, Verdict};
+pub use calibration::{Rates, RatesError, Verdict};
 #[cfg(feature = "nalgebra")]
 pub use codebook::Codebook;
 pub use ellipse::Ellipse;

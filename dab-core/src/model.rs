@@ -10,16 +10,18 @@
 //! [`Model::from_bytes`] nothing here can panic, and only the caller's arguments can be wrong.
 
 use crate::artifact::crc::Crc;
-use crate::artifact::schema::{CovarianceKind, Meta, Task};
+use crate::artifact::extension::Channels;
+use crate::artifact::schema::{ChannelsMeta, CovarianceKind, Meta, Task, ViewMeta};
 use crate::artifact::{ArtifactError, reader};
-use crate::calibration::{Calibration, Rates, Verdict};
+use crate::calibration::{Calibration, Rates, RatesError, Verdict};
+use crate::channels::{Tails, ViewScore};
 use crate::codebook::{CodebookView, Expected};
 use crate::error::{InputError, SelfTestError};
 use crate::gaussian::GaussianView;
 use crate::isa::{Baseline, Isa};
 use crate::linalg::dot::{dot, take};
 use crate::linalg::jacobi;
-use crate::pass::Decode;
+use crate::pass::{Decode, Evaluation};
 use crate::scalar::tame;
 
 /// What a model says of one input.
@@ -29,7 +31,7 @@ pub struct Assessment {
     /// Expected distance from the codebook, nats; larger is farther from the training data. Always
     /// finite.
     pub uncertainty: f32,
-    /// Share of familiar inputs that are at least this uncertain, conservatively; `None` when the
+    /// Share of familiar inputs whose [score](Assessment::score) is at least this large, conservatively; `None` when the
     /// artifact has no calibration table.
     pub p_value: Option<f32>,
     /// The verdict at the false-alarm rates of the model; `None` without a calibration table.
@@ -40,6 +42,28 @@ pub struct Assessment {
     pub nearest_distance: f32,
     /// Whether the uncertainty is at the largest finite number because it overflowed.
     pub saturated: bool,
+    /// Unfamiliarity U of all views together, at least 0 and finite; `None` in a model without channels.
+    pub unfamiliarity: Option<f32>,
+    /// Ambiguity A between the two likeliest classes: ln of the odds against the class; may be negative. `None` without
+    /// channels, or without a decoder of at least two classes.
+    pub ambiguity: Option<f32>,
+    /// Share of familiar inputs that are at least this ambiguous, conservatively; `None` without a table of them.
+    pub ambiguity_p: Option<f32>,
+    /// The likeliest class, in a model with channels and a decoder of classes.
+    pub class: Option<usize>,
+    /// The second likeliest class, where there is an ambiguity.
+    pub runner_up: Option<usize>,
+    /// The view that is surprised most, 0 is the base; `None` without channels.
+    pub view: Option<usize>,
+}
+
+impl Assessment {
+    /// The score that p-value and verdict judge, and that a threshold or a monitor is compared with: the unfamiliarity
+    /// of a model with channels, the uncertainty of one without.
+    #[must_use]
+    pub fn score(&self) -> f32 {
+        self.unfamiliarity.unwrap_or(self.uncertainty)
+    }
 }
 
 /// Sizes of a model.
@@ -62,12 +86,16 @@ pub struct Shape {
     pub outputs: usize,
     /// What they mean; `None` without a decoder.
     pub task: Option<Task>,
+    /// Views of an input, the base included: 1 to 4.
+    pub views: usize,
 }
 
-/// The affine map from the latent mean to the outputs.
+/// The affine map from the latent mean, or from the input, to the outputs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Decoder<'a> {
     pub(crate) task: Task,
+    /// Values that it reads: latent dimensions, or the model's inputs.
+    pub(crate) inputs: usize,
     pub(crate) outputs: usize,
     pub(crate) weight: &'a [f32],
     pub(crate) bias: &'a [f32],
@@ -95,6 +123,7 @@ pub struct Model<'a> {
     pub(crate) calibration: Option<Calibration<'a>>,
     pub(crate) rates: Rates,
     pub(crate) self_test: SelfTest<'a>,
+    pub(crate) channels: Option<Channels<'a>>,
 }
 
 impl<'a> Model<'a> {
@@ -118,7 +147,33 @@ impl<'a> Model<'a> {
             codes: self.codebook.len(),
             outputs: self.decoder.map_or(0, |d| d.outputs),
             task: self.decoder.map(|d| d.task),
+            views: self.channels().map_or(1, |c| c.meta.view_count()),
         }
+    }
+
+    /// The extension of a model of format 1.1. Without the crate's feature no model has one, and the compiler knows it.
+    #[inline(always)]
+    pub(crate) fn channels(&self) -> Option<&Channels<'a>> {
+        if cfg!(feature = "channels") { self.channels.as_ref() } else { None }
+    }
+
+    /// What the meta section says of channels and views; `None` in a model without them.
+    #[must_use]
+    pub fn channels_meta(&self) -> Option<&ChannelsMeta> {
+        self.channels().map(|c| &c.meta)
+    }
+
+    /// The tails of every view, the base first; none in a model without channels.
+    pub fn tails(&self) -> impl Iterator<Item = Tails> + '_ {
+        let channels = self.channels();
+        let base = channels.map(Channels::base_tails);
+        base.into_iter().chain(channels.into_iter().flat_map(|c| c.views(self.meta.inputs).map(|v| v.tails)))
+    }
+
+    /// The calibration table of the ambiguity and the false-alarm rate of [`Verdict::Ambiguous`], if there are any.
+    #[must_use]
+    pub fn ambiguity_calibration(&self) -> Option<(&Calibration<'a>, f32)> {
+        self.channels()?.ambiguity.as_ref().map(|(table, rate)| (table, *rate))
     }
 
     /// The meta section: layers, activations and flags.
@@ -146,8 +201,28 @@ impl<'a> Model<'a> {
     }
 
     /// Gives verdicts at other false-alarm rates than the artifact's.
-    pub const fn set_rates(&mut self, rates: Rates) {
+    ///
+    /// # Errors
+    /// Without a calibration table, or when the held-out inputs behind it are too few for the rate of unfamiliar: such a
+    /// model would call nothing unfamiliar. The rates stay as they were.
+    pub fn set_rates(&mut self, rates: Rates) -> Result<(), RatesError> {
+        let table = self.calibration.as_ref().ok_or(RatesError::NotCalibrated)?;
+        table.check_reach(rates.unfamiliar())?;
         self.rates = rates;
+        Ok(())
+    }
+
+    /// Calls inputs ambiguous at another false-alarm rate than the artifact's.
+    ///
+    /// # Errors
+    /// Without a table of ambiguities, unless `0 < rate < 1`, or when the held-out inputs are too few for the rate.
+    pub fn set_ambiguity_rate(&mut self, rate: f32) -> Result<(), RatesError> {
+        let channels = self.channels.as_mut().and_then(|c| c.ambiguity.as_mut());
+        let (table, current) = channels.ok_or(RatesError::NotCalibrated)?;
+        Rates::new(rate, rate)?;
+        table.check_reach(rate)?;
+        *current = rate;
+        Ok(())
     }
 
     /// Floats of scratch that every call needs.
@@ -169,6 +244,7 @@ impl<'a> Model<'a> {
         let triangle = dim * (dim + 1) / 2;
         let (encoder, code) = match self.meta.head.covariance {
             CovarianceKind::Diagonal => (dim, 2 * dim),
+            CovarianceKind::Constant => (0, dim),
             CovarianceKind::Cholesky => (0, dim * (dim + 1) * (dim + 2) / 6 + triangle + dim),
             CovarianceKind::Spectral => {
                 let sweeps = jacobi::sweeps(self.codebook.dim) as u64;
@@ -179,10 +255,20 @@ impl<'a> Model<'a> {
             }
         };
         total += width * self.meta.head.covariance.raw_len(self.codebook.dim) as u64;
-        total
-            + encoder
-            + self.codebook.len() as u64 * code
-            + dim * self.decoder.map_or(0, |d| d.outputs as u64)
+        total += encoder + self.codebook.len() as u64 * code;
+        total += self.decoder.map_or(0, |d| d.inputs as u64 * d.outputs as u64);
+        total + self.channels().map_or(0, |c| self.channel_multiply_adds(&c.meta))
+    }
+
+    /// What norms and further views cost.
+    fn channel_multiply_adds(&self, channels: &ChannelsMeta) -> u64 {
+        let inputs = u64::from(self.meta.inputs);
+        let norm = |l2: bool| if l2 { 2 * inputs } else { 0 };
+        let view = |v: &ViewMeta| {
+            let outputs = v.decoder.map_or(0, |d| d.outputs);
+            norm(v.l2) + u64::from(v.dim) * (inputs + u64::from(v.codes) + u64::from(outputs))
+        };
+        norm(channels.base.l2) + channels.views.iter().map(view).sum::<u64>()
     }
 
     /// How far `input` lies from the training data.
@@ -203,7 +289,7 @@ impl<'a> Model<'a> {
         input: &[f32],
         scratch: &mut [f32],
     ) -> Result<Assessment, InputError> {
-        self.evaluate(isa, input, scratch).map(|e| self.judge(&e.expected))
+        self.evaluate(isa, input, scratch).map(|e| self.judge(&e))
     }
 
     /// The assessment, and the decoder's outputs: means (regression) or logits (classification,
@@ -235,10 +321,40 @@ impl<'a> Model<'a> {
             InputError::OutputLength { expected, found }
         })?;
         let evaluation = self.evaluate(isa, input, scratch)?;
-        if let Some(decoder) = &self.decoder {
+        if let Some(found) = evaluation.joined.as_ref().and_then(|j| j.outputs) {
+            for (out, y) in outputs.iter_mut().zip(found) {
+                *out = *y;
+            }
+        } else if let Some(decoder) = &self.decoder {
             isa.run(Decode { decoder, mean: evaluation.gaussian.mean, outputs });
         }
-        Ok(self.judge(&evaluation.expected))
+        Ok(self.judge(&evaluation))
+    }
+
+    /// The assessment, and what every view says, the base first: distance, energy, score and surprise. For hosts that
+    /// fit tails, and for people who ask which view was alarmed. In a model without channels the one view's score is its
+    /// distance, and its surprise 0.
+    ///
+    /// # Errors
+    /// As [`Model::assess`], and when `views` has not exactly the length of the model's views.
+    pub fn views_into(
+        &self,
+        input: &[f32],
+        views: &mut [ViewScore],
+        scratch: &mut [f32],
+    ) -> Result<Assessment, InputError> {
+        check_len(self.shape().views, views.len(), |expected, found| InputError::OutputLength {
+            expected,
+            found,
+        })?;
+        let evaluation = self.evaluate(Baseline, input, scratch)?;
+        let distance = evaluation.expected.uncertainty;
+        let alone = [ViewScore { distance, score: distance, ..ViewScore::default() }];
+        let found = evaluation.joined.as_ref().map_or(&alone[..], |j| &j.views);
+        for (out, view) in views.iter_mut().zip(found) {
+            *out = *view;
+        }
+        Ok(self.judge(&evaluation))
     }
 
     /// Why the input is as far as it is: the distance to each code (nats), the assignment to each code
@@ -265,7 +381,7 @@ impl<'a> Model<'a> {
         }
         self.codebook.assignment_into(distances, assignment);
         self.codebook.per_dimension_into(&evaluation.gaussian, assignment, dimensions);
-        Ok(self.judge(&evaluation.expected))
+        Ok(self.judge(&evaluation))
     }
 
     /// The Gaussian that the encoder makes of `input`; it lies in `scratch`.
@@ -304,7 +420,7 @@ impl<'a> Model<'a> {
         if expected == found { Ok(()) } else { Err(SelfTestError::Digest { expected, found }) }
     }
 
-    /// Uncertainty of one known-answer vector; the bits of its distances and outputs go into `digest`.
+    /// Uncertainty of one known-answer vector; the bits of everything else about it go into `digest`.
     pub(crate) fn answer(
         &self,
         isa: impl Isa,
@@ -313,31 +429,74 @@ impl<'a> Model<'a> {
         digest: &mut Crc,
     ) -> Result<f32, InputError> {
         let evaluation = self.evaluate(isa, input, scratch)?;
+        let mut take_in = |x: f32| digest.update(&x.to_le_bytes());
         for d in evaluation.distances {
-            digest.update(&d.to_le_bytes());
+            take_in(*d);
         }
-        if let Some(decoder) = &self.decoder {
+        if let Some(found) = evaluation.joined.as_ref().and_then(|j| j.outputs) {
+            for y in found {
+                take_in(*y);
+            }
+        } else if let Some(decoder) = &self.decoder {
             let mut rows = decoder.weight;
             for i in 0..decoder.outputs {
                 let (row, after) = take(rows, self.codebook.dim);
                 rows = after;
                 let bias = decoder.bias.get(i).copied().unwrap_or(0.0);
-                digest.update(&tame(dot(row, evaluation.gaussian.mean) + bias).to_le_bytes());
+                take_in(tame(dot(row, evaluation.gaussian.mean) + bias));
+            }
+        }
+        if let Some(joined) = &evaluation.joined {
+            for view in joined.views.iter().take(joined.count).skip(1) {
+                take_in(view.distance);
+                if let Some(energy) = view.energy {
+                    take_in(energy);
+                }
+            }
+            take_in(joined.unfamiliarity);
+            if let Some((_, ambiguity)) = joined.logits.and_then(|l| l.runner_up) {
+                take_in(ambiguity);
             }
         }
         Ok(evaluation.expected.uncertainty)
     }
 
-    pub(crate) fn judge(&self, expected: &Expected) -> Assessment {
-        let p_value = self.calibration.map(|table| table.p_value(expected.uncertainty));
-        Assessment {
-            uncertainty: expected.uncertainty,
-            p_value,
-            verdict: p_value.map(|p| self.rates.verdict(p)),
-            nearest: expected.nearest,
-            nearest_distance: expected.nearest_distance,
-            saturated: expected.uncertainty >= f32::MAX,
+    pub(crate) fn judge(&self, evaluation: &Evaluation<'_>) -> Assessment {
+        let Expected { uncertainty, nearest, nearest_distance, .. } = evaluation.expected;
+        let mut found = Assessment {
+            uncertainty,
+            p_value: None,
+            verdict: None,
+            nearest,
+            nearest_distance,
+            saturated: uncertainty >= f32::MAX,
+            unfamiliarity: None,
+            ambiguity: None,
+            ambiguity_p: None,
+            class: None,
+            runner_up: None,
+            view: None,
+        };
+        let mut ambiguous = false;
+        if let (Some(channels), Some(joined)) = (self.channels(), &evaluation.joined) {
+            found.unfamiliarity = Some(joined.unfamiliarity);
+            found.view = Some(joined.alarmed());
+            found.class = joined.logits.map(|l| l.class);
+            if let Some((runner_up, ambiguity)) = joined.logits.and_then(|l| l.runner_up) {
+                (found.runner_up, found.ambiguity) = (Some(runner_up), Some(ambiguity));
+                if let Some((table, rate)) = &channels.ambiguity {
+                    let p = table.p_value(ambiguity);
+                    found.ambiguity_p = Some(p);
+                    ambiguous = p <= *rate;
+                }
+            }
         }
+        found.p_value = self.calibration.map(|table| table.p_value(found.score()));
+        found.verdict = found.p_value.map(|p| match self.rates.verdict(p) {
+            Verdict::Familiar if ambiguous => Verdict::Ambiguous,
+            verdict => verdict,
+        });
+        found
     }
 }
 

@@ -4,26 +4,59 @@
 //! input → normalise → dense layers → head → raw → Gaussian → distances → expected distance
 //! ```
 //!
+//! A model with channels looks at the input several times: first the further views, then the base, so that the scratch ends
+//! with the Gaussian and the distances of the base as it does without channels.
+//!
 //! Everything lies in the caller's scratch. All entry points of [`Model`] share one copy of this code:
 //! `evaluate` is never inlined, all below it always is, so that an [`Isa`] compiles the whole of it.
 
-use crate::artifact::schema::CovarianceKind;
+use crate::artifact::extension::{Channels, View};
+use crate::artifact::schema::{CovarianceKind, DecoderReads, Form, MAX_VIEWS, Task};
+use crate::channels::{Logits, Tails, ViewScore, read_logits};
 use crate::codebook::Expected;
 use crate::encoder;
 use crate::error::InputError;
 use crate::gaussian::{GaussianView, Spread};
 use crate::isa::{Isa, Kernel};
-use crate::layers::{add_into, normalize_into};
+use crate::layers::{add_into, normalize_into, unit};
 use crate::linalg::dot::{WIDE, affine_into, take};
 use crate::linalg::jacobi;
 use crate::model::{Decoder, Model, check_len};
-use crate::scalar::tame;
+use crate::scalar::{saturate, tame};
 
 /// Everything that one pass leaves in scratch.
 pub(crate) struct Evaluation<'s> {
     pub(crate) gaussian: GaussianView<'s>,
     pub(crate) distances: &'s [f32],
     pub(crate) expected: Expected,
+    /// What the channels say; `None` in a model without them.
+    pub(crate) joined: Option<Joined<'s>>,
+}
+
+/// What all views say together.
+pub(crate) struct Joined<'s> {
+    /// The unfamiliarity U.
+    pub(crate) unfamiliarity: f32,
+    /// Every view, the base first; beyond `count` they mean nothing.
+    pub(crate) views: [ViewScore; MAX_VIEWS],
+    pub(crate) count: usize,
+    /// What the decoder's logits say; `None` without a decoder of classes.
+    pub(crate) logits: Option<Logits>,
+    /// The decoder's outputs, where the pass needed them.
+    pub(crate) outputs: Option<&'s [f32]>,
+}
+
+impl Joined<'_> {
+    /// The view with the largest surprise, the first of equal ones.
+    pub(crate) fn alarmed(&self) -> usize {
+        let mut best = (0, -1.0);
+        for (i, view) in self.views.iter().enumerate().take(self.count) {
+            if view.surprise > best.1 {
+                best = (i, view.surprise);
+            }
+        }
+        best.0
+    }
 }
 
 /// Floats of scratch, by what they are used for. `work` is used twice: first for activations, then for
@@ -35,12 +68,14 @@ pub(crate) struct ScratchPlan {
     pub(crate) held: usize,
     pub(crate) work: usize,
     pub(crate) distances: usize,
+    /// The decoder's outputs, which only channels need in a pass.
+    pub(crate) outputs: usize,
 }
 
 impl ScratchPlan {
     /// Floats in all.
     pub(crate) const fn total(&self) -> usize {
-        self.raw + self.work + self.distances
+        self.raw + self.work + self.distances + self.outputs
     }
 }
 
@@ -60,15 +95,34 @@ impl Model<'_> {
             CovarianceKind::Diagonal => dim,
             CovarianceKind::Cholesky => dim * dim,
             CovarianceKind::Spectral => dim * dim + jacobi::work_len(dim),
+            CovarianceKind::Constant => 0,
         };
-        ScratchPlan {
+        let mut plan = ScratchPlan {
             raw: self.meta.head.covariance.raw_len(dim),
             even,
             odd,
             held,
             work: covariance.max(even + odd + held),
             distances: self.codebook.len(),
+            outputs: 0,
+        };
+        if let Some(channels) = self.channels() {
+            plan.outputs = self.pass_decoder(channels).map_or(0, |d| d.outputs);
+            for view in &channels.meta.views {
+                plan.raw = plan.raw.max(view.dim as usize);
+                plan.distances = plan.distances.max(view.codes as usize);
+                plan.outputs = plan.outputs.max(view.decoder.map_or(0, |d| d.outputs as usize));
+            }
         }
+        plan
+    }
+
+    /// The decoder of the base, where a pass has to run it: for its logits, or because it reads the input.
+    pub(crate) fn pass_decoder(&self, channels: &Channels<'_>) -> Option<&Decoder<'_>> {
+        let needed = |d: &&Decoder<'_>| {
+            d.task == Task::Classification || channels.meta.base.decoder_reads == DecoderReads::Input
+        };
+        self.decoder.as_ref().filter(needed)
     }
 
     /// One pass, after the arguments were checked. All entry points share this one copy of the kernels.
@@ -97,12 +151,63 @@ impl Model<'_> {
         plan: &ScratchPlan,
     ) -> Option<Evaluation<'s>> {
         let (raw, rest) = scratch.split_at_mut_checked(plan.raw)?;
-        let (work, distances) = rest.split_at_mut_checked(plan.work)?;
+        let (work, rest) = rest.split_at_mut_checked(plan.work)?;
+        let (distances, outputs) = rest.split_at_mut_checked(plan.distances)?;
+        let channels = self.channels();
+        let mut views = [ViewScore::default(); MAX_VIEWS];
+        if let Some(channels) = channels {
+            let others = views.iter_mut().skip(1);
+            for (found, view) in others.zip(channels.views(self.meta.inputs)) {
+                *found = view.look(input, raw, work, distances, outputs)?;
+            }
+            if channels.meta.base.decoder_reads == DecoderReads::Input
+                && let Some(decoder) = self.pass_decoder(channels)
+            {
+                let x = work.get_mut(..input.len())?;
+                normalize_into(x, input, &[], &[]);
+                decoder.decode_into(x, outputs.get_mut(..decoder.outputs)?);
+            }
+        }
+        let raw = raw.get_mut(..self.meta.head.covariance.raw_len(self.codebook.dim))?;
+        let distances = distances.get_mut(..self.codebook.len())?;
         self.raw_into(input, raw, work, plan)?;
         let gaussian = self.gaussian(raw, work)?;
         self.codebook.distances_into(&gaussian, distances);
         let expected = self.codebook.expected_distance(distances);
-        Some(Evaluation { gaussian, distances, expected })
+        let mut joined = None;
+        if let Some(channels) = channels {
+            joined = Some(self.join(channels, &gaussian, expected.uncertainty, views, outputs)?);
+        }
+        Some(Evaluation { gaussian, distances, expected, joined })
+    }
+
+    /// The base's own score, and the unfamiliarity of all views.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    fn join<'s>(
+        &self,
+        channels: &Channels<'_>,
+        gaussian: &GaussianView<'_>,
+        distance: f32,
+        mut views: [ViewScore; MAX_VIEWS],
+        outputs: &'s mut [f32],
+    ) -> Option<Joined<'s>> {
+        let (mut logits, mut decoded) = (None, None);
+        if let Some(decoder) = self.pass_decoder(channels) {
+            let outputs = outputs.get_mut(..decoder.outputs)?;
+            if channels.meta.base.decoder_reads == DecoderReads::Latent {
+                decoder.decode_into(gaussian.mean, outputs);
+            }
+            if decoder.task == Task::Classification {
+                logits = read_logits(outputs);
+            }
+            decoded = Some(&*outputs);
+        }
+        let [base, ..] = &mut views;
+        *base = scored(&channels.base_tails(), channels.meta.base.form, distance, logits.map(|l| l.energy));
+        let count = channels.meta.view_count();
+        let sum = views.iter().take(count).fold(0.0, |sum, view| sum + view.surprise);
+        let unfamiliarity = saturate(sum / count as f32);
+        Some(Joined { unfamiliarity, views, count, logits, outputs: decoded })
     }
 
     /// Normalisation, dense layers and head: the raw encoder outputs.
@@ -112,7 +217,11 @@ impl Model<'_> {
         let (mut next, rest) = rest.split_at_mut_checked(plan.odd)?;
         let held = rest.get_mut(..plan.held)?;
         let mut width = self.meta.inputs as usize;
-        normalize_into(now.get_mut(..width)?, input, self.normalize_mean, self.normalize_inverse_std);
+        let x = now.get_mut(..width)?;
+        normalize_into(x, input, self.normalize_mean, self.normalize_inverse_std);
+        if self.channels().is_some_and(|c| c.meta.base.l2) {
+            unit(x);
+        }
         let mut params = self.layer_params;
         for (i, layer) in self.meta.layers.iter().enumerate() {
             let outputs = layer.outputs as usize;
@@ -167,8 +276,62 @@ impl Model<'_> {
                 let log_det = encoder::spectral::factor_into(spread, factor, rest, dim)?;
                 (Spread::Full { factor, lower: false }, log_det)
             }
+            CovarianceKind::Constant => (Spread::Identity, 0.0),
         };
         Some(GaussianView { mean, spread, log_det })
+    }
+}
+
+impl View<'_> {
+    /// What the view says of `input`; its numbers lie in the front of each part of the scratch. `None` when one is too
+    /// short.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    fn look(
+        &self,
+        input: &[f32],
+        raw: &mut [f32],
+        work: &mut [f32],
+        distances: &mut [f32],
+        outputs: &mut [f32],
+    ) -> Option<ViewScore> {
+        let x = work.get_mut(..input.len())?;
+        normalize_into(x, input, self.normalize_mean, self.normalize_inverse_std);
+        if self.meta.l2 {
+            unit(x);
+        }
+        let mean = raw.get_mut(..self.codebook.dim)?;
+        affine_into(mean, self.head_weight, self.head_bias, x);
+        for m in mean.iter_mut() {
+            *m = tame(*m);
+        }
+        let distances = distances.get_mut(..self.codebook.len())?;
+        self.codebook.half_squares_into(mean, distances);
+        let expected = self.codebook.expected_distance(distances);
+        let mut energy = None;
+        if let Some(decoder) = &self.decoder {
+            let logits = outputs.get_mut(..decoder.outputs)?;
+            decoder.decode_into(mean, logits);
+            energy = read_logits(logits).map(|l| l.energy);
+        }
+        Some(scored(&self.tails, self.meta.form, expected.uncertainty, energy))
+    }
+}
+
+/// A view's distance and energy with the score that its form makes of them.
+#[cfg_attr(target_pointer_width = "64", inline(always))]
+fn scored(tails: &Tails, form: Form, distance: f32, energy: Option<f32>) -> ViewScore {
+    let score = tails.score(form, distance, energy);
+    ViewScore { distance, energy, score, surprise: tails.view.surprise(score) }
+}
+
+impl Decoder<'_> {
+    /// The outputs from what the decoder reads (E7).
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    pub(crate) fn decode_into(&self, x: &[f32], outputs: &mut [f32]) {
+        affine_into(outputs, self.weight, self.bias, x);
+        for y in outputs {
+            *y = tame(*y);
+        }
     }
 }
 
@@ -208,9 +371,6 @@ impl Kernel for Decode<'_, '_> {
 
     #[inline(always)]
     fn call(self) {
-        affine_into(self.outputs, self.decoder.weight, self.decoder.bias, self.mean);
-        for y in self.outputs {
-            *y = tame(*y);
-        }
+        self.decoder.decode_into(self.mean, self.outputs);
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! u′ = min(u_model, u_taught),   p-value and verdict from u′
+//! U′ = min(U, g_u(u_taught))     in a model with channels, p-value and verdict from U′
 //! ```
 //!
 //! An operator confirms inputs that the model calls unfamiliar. Each becomes a pinned code of a memory in the model's
@@ -70,13 +71,18 @@ impl Model<'_> {
         input: &[f32],
         scratch: &mut [f32],
     ) -> Result<Assessment, TeachError> {
-        let found = self.evaluate(Baseline, input, scratch).map_err(TeachError::Input)?;
-        let mut expected = found.expected;
+        let mut found = self.evaluate(Baseline, input, scratch).map_err(TeachError::Input)?;
         let taught = taught(memory, &found.gaussian)?;
-        if taught < expected.uncertainty {
-            expected.uncertainty = taught;
+        if taught < found.expected.uncertainty {
+            found.expected.uncertainty = taught;
         }
-        Ok(self.judge(&expected))
+        if let (Some(channels), Some(joined)) = (self.channels(), &mut found.joined) {
+            let surprise = channels.base_tails().u.surprise(taught);
+            if surprise < joined.unfamiliarity {
+                joined.unfamiliarity = surprise;
+            }
+        }
+        Ok(self.judge(&found))
     }
 }
 
@@ -98,6 +104,11 @@ impl CodebookView<'_> {
                 Precision::Diagonal(precision) => {
                     for (v, p) in out.iter_mut().zip(precision) {
                         *v += prior / p;
+                    }
+                }
+                Precision::Identity => {
+                    for v in out.iter_mut() {
+                        *v += prior;
                     }
                 }
                 // Σ = R⁻¹ R⁻ᵀ: the squares of the rows of R⁻¹, which is made column by column.

@@ -7,8 +7,11 @@ use nalgebra::DMatrix;
 
 use super::schema::MAX_CALIBRATION;
 use super::writer::SpecError;
+use crate::calibration::Calibration;
 use crate::scalar::{LARGEST, SMALLEST};
 
+/// Priors may miss a sum of 1 by this much, as float roundings do; they are rescaled.
+const PRIOR_SUM_TOLERANCE: f64 = 1e-3;
 /// A covariance may miss symmetry by this much of its largest entry; the average of both halves is used.
 const SYMMETRY_TOLERANCE: f64 = 1e-4;
 
@@ -20,13 +23,36 @@ pub(super) fn check_finite(part: &str, index: usize, value: f64) -> Result<(), S
     if value.is_finite() { Ok(()) } else { Err(SpecError::NonFinite { part: part.into(), index }) }
 }
 
-pub(super) fn inverse_std(std: &[f32]) -> Result<Vec<f32>, SpecError> {
+/// Priors that sum to 1 in f64, as f32.
+pub(super) fn priors(part: &str, priors: &[f64]) -> Result<Vec<f32>, SpecError> {
+    for (index, &value) in priors.iter().enumerate() {
+        check_finite(part, index, value)?;
+        if value < 0.0 {
+            return Err(SpecError::OutOfRange { part: part.into(), index, value });
+        }
+    }
+    let sum: f64 = priors.iter().sum();
+    if (sum - 1.0).abs() > PRIOR_SUM_TOLERANCE {
+        return Err(SpecError::PriorSum { sum });
+    }
+    Ok(priors.iter().map(|p| (p / sum) as f32).collect())
+}
+
+/// Whether the table of these scores has p-values as small as `rate`.
+pub(super) fn check_reach(table: &[(f32, f32)], held_out: usize, rate: f32) -> Result<(), SpecError> {
+    let (scores, p_values): (Vec<f32>, Vec<f32>) = table.iter().copied().unzip();
+    let held_out = u32::try_from(held_out).unwrap_or(u32::MAX);
+    let table = Calibration { scores: &scores, p_values: &p_values, held_out };
+    table.check_reach(rate).map_err(SpecError::Rates)
+}
+
+pub(super) fn inverse_std(part: &str, std: &[f32]) -> Result<Vec<f32>, SpecError> {
     let invert = |(index, &value): (usize, &f32)| {
-        check_finite("normalize.std", index, value.into())?;
+        check_finite(part, index, value.into())?;
         if (SMALLEST..=LARGEST).contains(&value) {
             Ok((1.0 / f64::from(value)) as f32)
         } else {
-            Err(SpecError::OutOfRange { part: "normalize.std".into(), index, value: value.into() })
+            Err(SpecError::OutOfRange { part: part.into(), index, value: value.into() })
         }
     };
     std.iter().enumerate().map(invert).collect()
@@ -62,15 +88,19 @@ pub(super) fn full_precision(
 
 /// Pairs of score and p-value just above it: all of up to 256 distinct scores, else a choice that is
 /// dense in the upper tail, where the verdicts are made.
-pub(super) fn calibration_table(scores: &[f32]) -> Result<Vec<(f32, f32)>, SpecError> {
-    const PART: &str = "calibration.scores";
+/// `part` names the scores, `least` is the smallest that one may be.
+pub(super) fn calibration_table(
+    part: &str,
+    scores: &[f32],
+    least: f32,
+) -> Result<Vec<(f32, f32)>, SpecError> {
     if scores.is_empty() {
-        return Err(SpecError::Shape { part: PART.into(), expected: 1, found: 0 });
+        return Err(SpecError::Shape { part: part.into(), expected: 1, found: 0 });
     }
     for (index, &value) in scores.iter().enumerate() {
-        check_finite(PART, index, value.into())?;
-        if value < 0.0 {
-            return Err(SpecError::OutOfRange { part: PART.into(), index, value: value.into() });
+        check_finite(part, index, value.into())?;
+        if value < least {
+            return Err(SpecError::OutOfRange { part: part.into(), index, value: value.into() });
         }
     }
     let mut sorted: Vec<f32> = scores.iter().map(|&s| s + 0.0).collect();

@@ -36,6 +36,28 @@ pub enum Part {
     SelfTestInputs,
     /// Uncertainties of the known-answer vectors.
     SelfTestAnswers,
+    /// Tails of all views.
+    Tails,
+    /// Input mean of a view beside the base.
+    ViewNormalizeMean,
+    /// Inverse input standard deviation of a view beside the base.
+    ViewNormalizeInverseStd,
+    /// Head weight of a view beside the base.
+    ViewHeadWeight,
+    /// Head bias of a view beside the base.
+    ViewHeadBias,
+    /// Code means of a view beside the base.
+    ViewCodeMeans,
+    /// Priors of a view beside the base.
+    ViewCodePriors,
+    /// Decoder weight of a view beside the base.
+    ViewDecoderWeight,
+    /// Decoder bias of a view beside the base.
+    ViewDecoderBias,
+    /// Scores of the ambiguity's calibration table.
+    AmbiguityScores,
+    /// p-values of the ambiguity's calibration table.
+    AmbiguityPValues,
 }
 
 /// Why bytes are not a model. A later version of the format may add reasons.
@@ -114,6 +136,11 @@ pub enum ArtifactError {
         /// The layer that adds it, counting from 0.
         layer: usize,
     },
+    /// A channel needs a decoder that the model does not have.
+    Channels {
+        /// Which setting, by its name in docs/format.md.
+        field: &'static str,
+    },
     /// The parameters are not as many as the meta section says.
     ParamCount {
         /// Values that there should be; `usize::MAX` when the product overflows.
@@ -180,6 +207,17 @@ impl fmt::Display for Part {
             Self::CalibrationPValues => "calibration.p_value",
             Self::SelfTestInputs => "self_test.input",
             Self::SelfTestAnswers => "self_test.uncertainty",
+            Self::Tails => "tails",
+            Self::ViewNormalizeMean => "views.normalize.mean",
+            Self::ViewNormalizeInverseStd => "views.normalize.inverse_std",
+            Self::ViewHeadWeight => "views.head.weight",
+            Self::ViewHeadBias => "views.head.bias",
+            Self::ViewCodeMeans => "views.codes.mean",
+            Self::ViewCodePriors => "views.codes.prior",
+            Self::ViewDecoderWeight => "views.decoder.weight",
+            Self::ViewDecoderBias => "views.decoder.bias",
+            Self::AmbiguityScores => "ambiguity.score",
+            Self::AmbiguityPValues => "ambiguity.p_value",
         })
     }
 }
@@ -217,6 +255,7 @@ impl fmt::Display for ArtifactError {
             Self::MetaNotCanonical => write!(f, "the meta section is not in its shortest encoding"),
             Self::Limit { field, value, max } => write!(f, "{field} is {value}, allowed are 1 to {max}"),
             Self::Residual { layer } => write!(f, "the residual of layer {layer} does not fit"),
+            Self::Channels { field } => write!(f, "{field} needs a decoder that the model does not have"),
             Self::ParamCount { expected, found } => {
                 write!(f, "the model needs {expected} parameters and has {found}")
             }

@@ -6,6 +6,7 @@
 
 #[cfg(feature = "alloc")]
 pub mod aligned;
+mod channels;
 pub(crate) mod crc;
 #[cfg(feature = "alloc")]
 mod derive;
@@ -13,10 +14,13 @@ pub(crate) mod embed;
 pub mod error;
 #[cfg(feature = "alloc")]
 pub mod info;
+pub(crate) mod extension;
 pub(crate) mod reader;
 pub mod schema;
 #[cfg(feature = "alloc")]
 pub mod spec;
+#[cfg(feature = "alloc")]
+mod views;
 #[cfg(feature = "alloc")]
 pub mod writer;
 

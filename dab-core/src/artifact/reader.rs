@@ -2,8 +2,9 @@
 //!
 //! Order: magic → length of the header → header checksum → version, features, schema → total length →
 //! body checksum → section layout → padding → meta (decodes, nothing left over, canonical) → limits →
-//! residuals → parameter count → alignment → all values, in the order of the file → precisions → sum of the
-//! priors → α → calibration table → rates. A damaged file is told from a foreign or a newer one, and a flipped
+//! residuals → decoders that channels need → parameter count → alignment → all values, in the order of the file →
+//! precisions → sum of the priors → α → the same of each further view → calibration table → rates → table and rate of
+//! the ambiguity. A damaged file is told from a foreign or a newer one, and a flipped
 //! bit in the length is a damaged header, not a truncated file. docs/format.md promises this order ("Checks, in
 //! order"), and tests/refusal_order.rs compares the two.
 
@@ -12,8 +13,9 @@ use serde::de::DeserializeOwned;
 
 use super::crc::crc32c;
 use super::error::{ArtifactError, Part};
+use super::extension;
 use super::schema::{
-    CalibrationMeta, CovarianceKind, DecoderMeta, HeadMeta, LayerMeta, ParamCounts, Residual, SelfTestMeta,
+    CHANNELS, CHANNELS_SCHEMA_KEY, CalibrationMeta, ChannelsMeta, CovarianceKind, DecoderMeta, HeadMeta, LayerMeta, ParamCounts, Residual, SelfTestMeta,
 };
 use super::schema::{
     HEADER_LEN, KNOWN_INCOMPATIBLE, MAGIC, MAJOR, MAX_CALIBRATION, MAX_CODES, MAX_DIM_DIAGONAL, MAX_DIM_FULL,
@@ -31,6 +33,8 @@ const PRIOR_SUM_TOLERANCE: f32 = 1e-3;
 
 /// Where the sections of a file lie.
 pub(super) struct Sections<'a> {
+    /// Whether the file has the feature bit of the channels.
+    pub(super) channels: bool,
     pub(super) meta: &'a [u8],
     pub(super) params: &'a [u8],
     #[cfg_attr(not(feature = "alloc"), expect(dead_code, reason = "a device does not read the info"))]
@@ -70,7 +74,8 @@ pub(super) fn sections(bytes: &[u8]) -> Result<Sections<'_>, ArtifactError> {
     if unknown != 0 {
         return Err(ArtifactError::IncompatibleFeatures { bits: unknown });
     }
-    if u64_at(header, 48) != SCHEMA_KEY {
+    let channels = u32_at(header, 16) & KNOWN_INCOMPATIBLE & CHANNELS != 0;
+    if u64_at(header, 48) != if channels { CHANNELS_SCHEMA_KEY } else { SCHEMA_KEY } {
         return Err(ArtifactError::Schema { found: u64_at(header, 48) });
     }
     let expected = u32_at(header, 12) as usize;
@@ -84,11 +89,15 @@ pub(super) fn sections(bytes: &[u8]) -> Result<Sections<'_>, ArtifactError> {
     if stored != computed {
         return Err(ArtifactError::BodyChecksum { stored, computed });
     }
-    section_layout(bytes, header).ok_or(ArtifactError::SectionLayout)?
+    section_layout(bytes, header, channels).ok_or(ArtifactError::SectionLayout)?
 }
 
 /// The sections, each where the one encoding of a model has it; `None` if one lies elsewhere.
-fn section_layout<'a>(bytes: &'a [u8], header: &[u8]) -> Option<Result<Sections<'a>, ArtifactError>> {
+fn section_layout<'a>(
+    bytes: &'a [u8],
+    header: &[u8],
+    channels: bool,
+) -> Option<Result<Sections<'a>, ArtifactError>> {
     let section = |at| (u32_at(header, at) as usize, u32_at(header, at + 4) as usize);
     let ((meta, meta_len), (params, params_len), (info, info_len)) = (section(24), section(32), section(40));
     let meta_end = meta.checked_add(meta_len)?;
@@ -105,6 +114,7 @@ fn section_layout<'a>(bytes: &'a [u8], header: &[u8]) -> Option<Result<Sections<
         return Some(Err(ArtifactError::Padding { offset: meta_end + i }));
     }
     Some(Ok(Sections {
+        channels,
         meta: bytes.get(meta..meta_end)?,
         params: bytes.get(params..info)?,
         info: bytes.get(info..)?,
@@ -113,7 +123,7 @@ fn section_layout<'a>(bytes: &'a [u8], header: &[u8]) -> Option<Result<Sections<
 
 /// The meta section, field by field: a small machine then has one copy of postcard's code for each type, where
 /// serde's for whole structs has one for each field.
-struct Fields<'a> {
+pub(super) struct Fields<'a> {
     rest: &'a [u8],
     /// Whether every number had its shortest encoding. Nothing else has two.
     canonical: bool,
@@ -122,7 +132,7 @@ struct Fields<'a> {
 impl Fields<'_> {
     /// The next field, by postcard.
     #[inline(never)]
-    fn next<T: DeserializeOwned>(&mut self) -> Option<T> {
+    pub(super) fn next<T: DeserializeOwned>(&mut self) -> Option<T> {
         let (value, rest) = postcard::take_from_bytes(self.rest).ok()?;
         let (used, rest) = self.rest.split_at_checked(self.rest.len() - rest.len())?;
         self.canonical &= used.len() == 1 || used.last() != Some(&0);
@@ -131,7 +141,7 @@ impl Fields<'_> {
     }
 
     /// Four bytes as they are.
-    fn bytes(&mut self) -> Option<[u8; 4]> {
+    pub(super) fn bytes(&mut self) -> Option<[u8; 4]> {
         let (&bytes, rest) = self.rest.split_first_chunk()?;
         self.rest = rest;
         Some(bytes)
@@ -139,7 +149,7 @@ impl Fields<'_> {
 
     /// What `read` gives when the next field says that there is something: postcard writes options so.
     #[inline(always)]
-    fn option<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
+    pub(super) fn option<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
         Some(if self.next()? { Some(read(self)?) } else { None })
     }
 
@@ -180,26 +190,36 @@ impl Fields<'_> {
     }
 }
 
-fn decode_meta(bytes: &[u8]) -> Result<Meta, ArtifactError> {
+fn decode_meta(bytes: &[u8], channels: bool) -> Result<(Meta, Option<ChannelsMeta>), ArtifactError> {
     let mut fields = Fields { rest: bytes, canonical: true };
     let meta = fields.meta().ok_or(ArtifactError::MetaEncoding)?;
+    // Format 1.0 does not know this number.
+    if !channels && meta.head.covariance == CovarianceKind::Constant {
+        return Err(ArtifactError::MetaEncoding);
+    }
+    let mut extension = None;
+    if channels {
+        extension = Some(fields.channels().ok_or(ArtifactError::MetaEncoding)?);
+    }
     if !fields.rest.is_empty() {
         return Err(ArtifactError::MetaTrailingBytes { left: fields.rest.len() });
     }
-    if fields.canonical { Ok(meta) } else { Err(ArtifactError::MetaNotCanonical) }
+    if fields.canonical { Ok((meta, extension)) } else { Err(ArtifactError::MetaNotCanonical) }
+}
+
+/// Whether a size is at least 1 and at most `max`.
+pub(super) fn limit(field: &'static str, value: u32, max: u32) -> Result<(), ArtifactError> {
+    if (1..=max).contains(&value) { Ok(()) } else { Err(ArtifactError::Limit { field, value, max }) }
 }
 
 /// Sizes within the limits of the format.
 fn check_limits(meta: &Meta) -> Result<(), ArtifactError> {
-    let limit = |field, value, max| {
-        if (1..=max).contains(&value) { Ok(()) } else { Err(ArtifactError::Limit { field, value, max }) }
-    };
     limit("inputs", meta.inputs, MAX_WIDTH)?;
     for layer in &meta.layers {
         limit("layers.outputs", layer.outputs, MAX_WIDTH)?;
     }
     let max_dim = match meta.head.covariance {
-        CovarianceKind::Diagonal => MAX_DIM_DIAGONAL,
+        CovarianceKind::Diagonal | CovarianceKind::Constant => MAX_DIM_DIAGONAL,
         CovarianceKind::Spectral | CovarianceKind::Cholesky => MAX_DIM_FULL,
     };
     limit("dim", meta.dim, max_dim)?;
@@ -235,7 +255,7 @@ fn check_residuals(meta: &Meta) -> Result<(), ArtifactError> {
 }
 
 /// What the values of a part may be.
-struct Allowed {
+pub(super) struct Allowed {
     least: f32,
     most: f32,
     /// Whether they are in the numeric domain, too.
@@ -243,15 +263,15 @@ struct Allowed {
 }
 
 impl Allowed {
-    const FINITE: Self = Self { least: f32::MIN, most: f32::MAX, domain: false };
+    pub(super) const FINITE: Self = Self { least: f32::MIN, most: f32::MAX, domain: false };
     const NOT_NEGATIVE: Self = Self { least: 0.0, ..Self::FINITE };
-    const DOMAIN: Self = Self { domain: true, ..Self::FINITE };
-    const POSITIVE: Self = Self { least: SMALLEST, ..Self::DOMAIN };
-    const ALPHA: Self = Self { least: 0.0, ..Self::DOMAIN };
-    const PRIOR: Self = Self { most: 1.0, ..Self::ALPHA };
-    const PROBABILITY: Self = Self { least: f32::from_bits(1), most: 1.0f32.next_down(), domain: false };
+    pub(super) const DOMAIN: Self = Self { domain: true, ..Self::FINITE };
+    pub(super) const POSITIVE: Self = Self { least: SMALLEST, ..Self::DOMAIN };
+    pub(super) const ALPHA: Self = Self { least: 0.0, ..Self::DOMAIN };
+    pub(super) const PRIOR: Self = Self { most: 1.0, ..Self::ALPHA };
+    pub(super) const PROBABILITY: Self = Self { least: f32::from_bits(1), most: 1.0f32.next_down(), domain: false };
 
-    fn has(&self, x: f32) -> bool {
+    pub(super) fn has(&self, x: f32) -> bool {
         self.least <= x && x <= self.most && (!self.domain || in_domain(x))
     }
 }
@@ -262,7 +282,7 @@ fn check_codebook(codes: &CodebookView<'_>) -> Result<(), ArtifactError> {
         let (precision, rest) = take(precisions, codes.layout.stride(codes.dim));
         precisions = rest;
         let positive = match codes.layout {
-            PrecisionLayout::Diagonal => precision.iter().all(|&p| p > 0.0),
+            PrecisionLayout::Diagonal | PrecisionLayout::Identity => precision.iter().all(|&p| p > 0.0),
             PrecisionLayout::Full(layout) => {
                 let rows = Triangle::new(precision, codes.dim, layout);
                 (0..codes.dim).all(|i| rows.diagonal(i) > 0.0)
@@ -272,11 +292,19 @@ fn check_codebook(codes: &CodebookView<'_>) -> Result<(), ArtifactError> {
             return Err(ArtifactError::NotPositiveDefinite { code });
         }
     }
-    let sum = crate::linalg::dot::sum(codes.priors, |p| p);
-    if (sum - 1.0).abs() <= PRIOR_SUM_TOLERANCE { Ok(()) } else { Err(ArtifactError::PriorSum) }
+    check_assignment(codes)
 }
 
-fn check_calibration(table: &Calibration<'_>) -> Result<(), ArtifactError> {
+/// The sum of the priors, and α.
+pub(super) fn check_assignment(codes: &CodebookView<'_>) -> Result<(), ArtifactError> {
+    let sum = crate::linalg::dot::sum(codes.priors, |p| p);
+    if (sum - 1.0).abs() > PRIOR_SUM_TOLERANCE {
+        return Err(ArtifactError::PriorSum);
+    }
+    if Allowed::ALPHA.has(codes.alpha) { Ok(()) } else { Err(ArtifactError::Alpha) }
+}
+
+pub(super) fn check_calibration(table: &Calibration<'_>) -> Result<(), ArtifactError> {
     for (i, (s, p)) in table.scores.windows(2).zip(table.p_values.windows(2)).enumerate() {
         if let ([s0, s1], [p0, p1]) = (s, p)
             && !(s0 < s1 && p0 > p1)
@@ -296,15 +324,31 @@ fn check_calibration(table: &Calibration<'_>) -> Result<(), ArtifactError> {
 }
 
 /// The parameters that were not taken yet.
-struct Parameters<'a>(&'a [f32]);
+pub(super) struct Parameters<'a>(&'a [f32]);
 
 impl<'a> Parameters<'a> {
+    /// What was not taken yet, unchecked.
+    pub(super) const fn rest(&self) -> &'a [f32] {
+        self.0
+    }
+
     /// The next `n` values, checked.
+    pub(super) fn next(&mut self, n: usize, part: Part, allowed: &Allowed) -> Result<&'a [f32], ArtifactError> {
+        self.next_pairs(n, part, [allowed; 2])
+    }
+
+    /// The next `n` values, checked: those at even places by the first rule, those at odd ones by the second.
     #[inline(never)]
-    fn next(&mut self, n: usize, part: Part, allowed: &Allowed) -> Result<&'a [f32], ArtifactError> {
+    pub(super) fn next_pairs(
+        &mut self,
+        n: usize,
+        part: Part,
+        [even, odd]: [&Allowed; 2],
+    ) -> Result<&'a [f32], ArtifactError> {
         let (taken, rest) = take(self.0, n);
         self.0 = rest;
-        match taken.iter().position(|&x| !allowed.has(x)) {
+        let wrong = |(i, &x): (usize, &f32)| !if i % 2 == 0 { even } else { odd }.has(x);
+        match taken.iter().enumerate().position(wrong) {
             None => Ok(taken),
             Some(index) if taken.get(index).is_some_and(|x| x.is_finite()) => {
                 Err(ArtifactError::OutOfRange { part, index })
@@ -317,12 +361,18 @@ impl<'a> Parameters<'a> {
 /// Reads and checks a whole artifact.
 pub(crate) fn read(bytes: &[u8]) -> Result<Model<'_>, ArtifactError> {
     let sections = sections(bytes)?;
-    let meta = decode_meta(sections.meta)?;
+    let (meta, channels) = decode_meta(sections.meta, sections.channels)?;
     check_limits(&meta)?;
+    if let Some(channels) = &channels {
+        extension::check_limits(channels)?;
+    }
     check_residuals(&meta)?;
+    if let Some(channels) = &channels {
+        extension::check_decoders(channels, &meta)?;
+    }
 
     let found = sections.params.len() / 4;
-    let counts = meta.param_counts().unwrap_or(ParamCounts { layers: usize::MAX, ..ParamCounts::default() });
+    let counts = meta.param_counts(channels.as_ref()).unwrap_or(ParamCounts { layers: usize::MAX, ..ParamCounts::default() });
     let expected = counts.total().unwrap_or(usize::MAX);
     if expected != found {
         return Err(ArtifactError::ParamCount { expected, found });
@@ -343,8 +393,9 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Model<'_>, ArtifactError> {
         layout: match meta.head.covariance {
             CovarianceKind::Diagonal => PrecisionLayout::Diagonal,
             CovarianceKind::Spectral | CovarianceKind::Cholesky => PrecisionLayout::Full(Layout::Packed),
+            CovarianceKind::Constant => PrecisionLayout::Identity,
         },
-        log_dets: params.next(counts.codes, Part::CodeLogDets, &Allowed::DOMAIN)?,
+        log_dets: params.next(counts.code_log_dets, Part::CodeLogDets, &Allowed::DOMAIN)?,
         priors: params.next(counts.codes, Part::CodePriors, &Allowed::PRIOR)?,
     };
     let decoder_weight = params.next(counts.decoder_weight, Part::DecoderWeight, &Allowed::DOMAIN)?;
@@ -356,10 +407,16 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Model<'_>, ArtifactError> {
         answers: params.next(counts.self_test_answers, Part::SelfTestAnswers, &Allowed::NOT_NEGATIVE)?,
         digest: u32::from_le_bytes(meta.self_test.digest),
     };
+    let channels = match channels {
+        Some(channels) => Some(extension::values(channels, meta.inputs, &mut params)?),
+        None => None,
+    };
 
     check_codebook(&codebook)?;
-    if !Allowed::ALPHA.has(codebook.alpha) {
-        return Err(ArtifactError::Alpha);
+    if let Some(channels) = &channels {
+        for view in channels.views(meta.inputs) {
+            check_assignment(&view.codebook)?;
+        }
     }
     let (mut calibration, mut rates) = (None, Rates::DEFAULT);
     if let Some(c) = meta.calibration {
@@ -369,9 +426,13 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Model<'_>, ArtifactError> {
             .map_err(|_| ArtifactError::Rates)?;
         calibration = Some(table);
     }
+    if let Some(channels) = &channels {
+        extension::check_ambiguity(channels)?;
+    }
     let decoder = meta.decoder.map(|d| Decoder {
         task: d.task,
         outputs: d.outputs as usize,
+        inputs: channels.as_ref().map_or(meta.dim, |c| c.meta.decoder_inputs(meta.inputs, meta.dim)) as usize,
         weight: decoder_weight,
         bias: decoder_bias,
     });
@@ -387,5 +448,6 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Model<'_>, ArtifactError> {
         calibration,
         rates,
         self_test,
+        channels,
     })
 }

@@ -8,6 +8,10 @@
 use heapless::Vec;
 use serde::{Deserialize, Serialize};
 
+pub use super::channels::{
+    AmbiguityMeta, BaseMeta, CHANNELS, ChannelsMeta, DecoderReads, Form, MAX_EXTRA_VIEWS, MAX_VIEWS, TAIL_VALUES,
+    ViewCounts, ViewDecoderMeta, ViewMeta,
+};
 use crate::layers::Activation;
 use crate::linalg::jacobi;
 use crate::linalg::triangle::packed_len;
@@ -16,10 +20,11 @@ use crate::linalg::triangle::packed_len;
 pub const MAGIC: [u8; 8] = *b"\x89DAB\r\n\x1a\n";
 /// Format version that this crate writes; it reads every minor version of this major one.
 pub const MAJOR: u16 = 1;
-/// Minor version that this crate writes.
-pub const MINOR: u16 = 0;
+/// Newest minor version that this crate knows. It is written only for a model that needs it: a file without a feature
+/// bit says 0, and is the file that format 1.0 has.
+pub const MINOR: u16 = 1;
 /// Incompatible-feature bits that this crate knows.
-pub const KNOWN_INCOMPATIBLE: u32 = 0;
+pub const KNOWN_INCOMPATIBLE: u32 = if cfg!(feature = "channels") { CHANNELS } else { 0 };
 /// Bytes before the first section.
 pub const HEADER_LEN: usize = 64;
 /// The parameters start at a multiple of this.
@@ -31,7 +36,7 @@ pub const MAX_LAYERS: usize = 16;
 pub const MAX_WIDTH: u32 = 1 << 16;
 /// Most codes.
 pub const MAX_CODES: u32 = 1 << 16;
-/// Largest latent dimension with diagonal covariances.
+/// Largest latent dimension with diagonal or constant covariances.
 pub const MAX_DIM_DIAGONAL: u32 = 1024;
 /// Largest latent dimension with full covariances: what the eigen-decomposition is measured for.
 pub const MAX_DIM_FULL: u32 = jacobi::MAX_DIM as u32;
@@ -40,26 +45,55 @@ pub const MAX_CALIBRATION: u16 = 256;
 /// Most known-answer vectors.
 pub const MAX_SELF_TESTS: u8 = 8;
 
+/// The meta fields of format 1.0.
+macro_rules! meta_fields {
+    () => {
+        "inputs:u32 normalized:bool \
+        layers:[outputs:u32 bias:bool activation:enum residual:?(source:u8 before_activation:bool)] \
+        head:(activation:enum bias:bool covariance:enum) dim:u32 codes:u32 alpha:f32 \
+        decoder:?(task:enum outputs:u32 bias:bool) \
+        calibration:?(points:u16 held_out:u32 doubtful:f32 unfamiliar:f32) \
+        self_test:(vectors:u8 digest:u32le) "
+    };
+}
+
+/// The parts of format 1.0.
+macro_rules! parts {
+    () => {
+        "normalize.mean normalize.inverse_std (layer.weight layer.bias)* head.weight head.bias \
+        codes.mean codes.precision codes.log_det codes.prior decoder.weight decoder.bias \
+        calibration.score calibration.p_value self_test.input self_test.uncertainty"
+    };
+}
+
 /// The structs below in words; its hash is the schema key in the header.
-pub const SCHEMA: &str = "inputs:u32 normalized:bool \
-    layers:[outputs:u32 bias:bool activation:enum residual:?(source:u8 before_activation:bool)] \
-    head:(activation:enum bias:bool covariance:enum) dim:u32 codes:u32 alpha:f32 \
-    decoder:?(task:enum outputs:u32 bias:bool) \
-    calibration:?(points:u16 held_out:u32 doubtful:f32 unfamiliar:f32) \
-    self_test:(vectors:u8 digest:u32le) \
-    params:[normalize.mean normalize.inverse_std (layer.weight layer.bias)* head.weight head.bias \
-    codes.mean codes.precision codes.log_det codes.prior decoder.weight decoder.bias \
-    calibration.score calibration.p_value self_test.input self_test.uncertainty]";
+pub const SCHEMA: &str = concat!(meta_fields!(), "params:[", parts!(), "]");
+
+/// [`SCHEMA`] of a file with the feature bit [`CHANNELS`].
+pub const CHANNELS_SCHEMA: &str = concat!(
+    meta_fields!(),
+    "channels:(base:(l2:bool form:enum decoder_reads:enum) \
+    views:[normalized:bool l2:bool dim:u32 codes:u32 alpha:f32 form:enum decoder:?(outputs:u32 bias:bool)] \
+    ambiguity:?(points:u16 held_out:u32 rate:f32)) params:[",
+    parts!(),
+    " (tails.u tails.energy tails.view)* (views.normalize.mean views.normalize.inverse_std views.head.weight \
+    views.head.bias views.codes.mean views.codes.prior views.decoder.weight views.decoder.bias)* \
+    ambiguity.score ambiguity.p_value]"
+);
 
 /// FNV-1a of [`SCHEMA`].
-pub const SCHEMA_KEY: u64 = {
-    let (bytes, mut hash, mut i) = (SCHEMA.as_bytes(), 0xcbf2_9ce4_8422_2325u64, 0);
+pub const SCHEMA_KEY: u64 = fnv_1a(SCHEMA);
+/// FNV-1a of [`CHANNELS_SCHEMA`].
+pub const CHANNELS_SCHEMA_KEY: u64 = fnv_1a(CHANNELS_SCHEMA);
+
+const fn fnv_1a(text: &str) -> u64 {
+    let (bytes, mut hash, mut i) = (text.as_bytes(), 0xcbf2_9ce4_8422_2325u64, 0);
     while i < bytes.len() {
         hash = (hash ^ bytes[i] as u64).wrapping_mul(0x0000_0100_0000_01b3);
         i += 1;
     }
     hash
-};
+}
 
 /// How the head's outputs describe a covariance. The order is the encoding: append only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,11 +104,13 @@ pub enum CovarianceKind {
     Spectral,
     /// method.md E3.
     Cholesky,
+    /// The identity, for the encoder and for every code: the head gives the mean alone. Only in a file with channels.
+    Constant,
 }
 
 impl CovarianceKind {
     /// All of them, in the artifact's order.
-    pub const ALL: [Self; 3] = [Self::Diagonal, Self::Spectral, Self::Cholesky];
+    pub const ALL: [Self; 4] = [Self::Diagonal, Self::Spectral, Self::Cholesky, Self::Constant];
 
     /// Lower-case name, as `dab pack` reads it.
     #[must_use]
@@ -83,6 +119,7 @@ impl CovarianceKind {
             Self::Diagonal => "diagonal",
             Self::Spectral => "spectral",
             Self::Cholesky => "cholesky",
+            Self::Constant => "constant",
         }
     }
 
@@ -98,6 +135,16 @@ impl CovarianceKind {
         match self {
             Self::Diagonal => dim,
             Self::Spectral | Self::Cholesky => packed_len(dim),
+            Self::Constant => 0,
+        }
+    }
+
+    /// Log-determinants that a codebook of `codes` codes stores.
+    #[must_use]
+    pub const fn log_det_len(self, codes: usize) -> usize {
+        match self {
+            Self::Diagonal | Self::Spectral | Self::Cholesky => codes,
+            Self::Constant => 0,
         }
     }
 }
@@ -217,7 +264,9 @@ pub struct ParamCounts {
     pub code_means: usize,
     /// Code precisions.
     pub code_precisions: usize,
-    /// Log-determinants, then priors: this many each.
+    /// Log-determinants.
+    pub code_log_dets: usize,
+    /// Priors.
     pub codes: usize,
     /// Decoder weight.
     pub decoder_weight: usize,
@@ -229,6 +278,8 @@ pub struct ParamCounts {
     pub self_test_inputs: usize,
     /// Their uncertainties.
     pub self_test_answers: usize,
+    /// Everything that a file with channels has behind these.
+    pub channels: usize,
 }
 
 impl Meta {
@@ -240,7 +291,7 @@ impl Meta {
 
     /// Sizes of the parameters; `None` when they overflow the machine's words.
     #[must_use]
-    pub fn param_counts(&self) -> Option<ParamCounts> {
+    pub fn param_counts(&self, channels: Option<&ChannelsMeta>) -> Option<ParamCounts> {
         let product = |a: u32, b: usize| usize::try_from(a).ok()?.checked_mul(b);
         let size = |a: u32| usize::try_from(a).ok();
         let (inputs, dim, codes) = (size(self.inputs)?, size(self.dim)?, size(self.codes)?);
@@ -254,6 +305,7 @@ impl Meta {
         }
         let raw = self.head.covariance.raw_len(dim);
         let decoder = self.decoder.map_or(0, |d| d.outputs);
+        let decoder_inputs = size(channels.map_or(self.dim, |c| c.decoder_inputs(self.inputs, self.dim)))?;
         let vectors = usize::from(self.self_test.vectors);
         Some(ParamCounts {
             normalize: if self.normalized { inputs } else { 0 },
@@ -262,12 +314,14 @@ impl Meta {
             head_bias: if self.head.bias { raw } else { 0 },
             code_means: product(self.codes, dim)?,
             code_precisions: product(self.codes, self.head.covariance.precision_len(dim))?,
+            code_log_dets: self.head.covariance.log_det_len(codes),
             codes,
-            decoder_weight: product(decoder, dim)?,
+            decoder_weight: product(decoder, decoder_inputs)?,
             decoder_bias: if self.decoder.is_some_and(|d| d.bias) { size(decoder)? } else { 0 },
             calibration: self.calibration.map_or(0, |c| usize::from(c.points)),
             self_test_inputs: inputs.checked_mul(vectors)?,
             self_test_answers: vectors,
+            channels: channels.map_or(Some(0), |c| c.param_count(self.inputs))?,
         })
     }
 }
@@ -276,10 +330,9 @@ impl ParamCounts {
     /// Values in the whole section; `None` on overflow.
     #[must_use]
     pub fn total(&self) -> Option<usize> {
-        let Self { normalize, layers, head_weight, head_bias, code_means, code_precisions, codes, .. } =
-            *self;
-        let Self { decoder_weight, decoder_bias, calibration, self_test_inputs, self_test_answers, .. } =
-            *self;
+        let Self { normalize, layers, head_weight, head_bias, code_means, code_precisions, .. } = *self;
+        let Self { code_log_dets, codes, decoder_weight, decoder_bias, calibration, .. } = *self;
+        let Self { self_test_inputs, self_test_answers, channels, .. } = *self;
         let parts = [
             normalize,
             normalize,
@@ -288,7 +341,7 @@ impl ParamCounts {
             head_bias,
             code_means,
             code_precisions,
-            codes,
+            code_log_dets,
             codes,
             decoder_weight,
             decoder_bias,
@@ -296,6 +349,7 @@ impl ParamCounts {
             calibration,
             self_test_inputs,
             self_test_answers,
+            channels,
         ];
         parts.iter().try_fold(0usize, |sum, &n| sum.checked_add(n))
     }

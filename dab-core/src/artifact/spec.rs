@@ -5,8 +5,9 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use super::error::ArtifactError;
-use super::schema::{CovarianceKind, Residual, Task};
-use crate::calibration::Rates;
+use super::schema::{CovarianceKind, DecoderReads, Form, Residual, Task};
+use crate::calibration::{Rates, RatesError};
+use crate::channels::Tails;
 use crate::layers::Activation;
 
 /// Input normalisation: `(x − mean) / std`.
@@ -53,7 +54,7 @@ pub struct Head {
 pub struct Codes {
     /// `[k, d]`.
     pub means: Vec<f64>,
-    /// Variances `[k, d]` for a diagonal head, covariances `[k, d, d]` for a full one.
+    /// Variances `[k, d]` for a diagonal head, covariances `[k, d, d]` for a full one; none for a constant one.
     pub covs: Vec<f64>,
     /// `[k]`, sum 1. A prior of 0 is legal.
     pub priors: Vec<f64>,
@@ -77,10 +78,88 @@ pub struct DecoderSpec {
 /// Held-out scores and the rates of the verdicts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CalibrationSpec {
-    /// Uncertainties of held-out inputs, nats, in any order.
+    /// Scores of held-out inputs, in any order: uncertainties in nats, or unfamiliarities in a model with channels.
     pub scores: Vec<f32>,
     /// False-alarm rates.
     pub rates: Rates,
+}
+
+/// The base view's part of the channels.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BaseSpec {
+    /// Whether inputs are brought to length 1, after the normalisation.
+    pub l2: bool,
+    /// What the view's score is made of.
+    pub form: Form,
+    /// What the decoder reads. If it is the input, the decoder's weight is `[outputs, inputs]`.
+    pub decoder_reads: DecoderReads,
+    /// Tails of the view's scores.
+    pub tails: Tails,
+}
+
+impl Default for BaseSpec {
+    /// No norm, the distance alone, a decoder of the latent mean, tails that are not fitted.
+    fn default() -> Self {
+        Self { l2: false, form: Form::Distance, decoder_reads: DecoderReads::Latent, tails: Tails::UNIT }
+    }
+}
+
+/// The decoder of a view: logits from its latent mean.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ViewDecoder {
+    /// Outputs, one per class.
+    pub outputs: usize,
+    /// Row-major `[outputs, dim]`.
+    pub weight: Vec<f32>,
+    /// One per output.
+    pub bias: Option<Vec<f32>>,
+}
+
+/// One view beside the base: norm, affine head, codes of constant covariance, perhaps a decoder.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ViewSpec {
+    /// Input normalisation.
+    pub normalization: Option<Normalization>,
+    /// Whether inputs are brought to length 1, after the normalisation.
+    pub l2: bool,
+    /// Row-major `[dim, inputs]`.
+    pub head_weight: Vec<f32>,
+    /// `[dim]`.
+    pub head_bias: Vec<f32>,
+    /// Latent dimension.
+    pub dim: usize,
+    /// Temperature α.
+    pub alpha: f32,
+    /// Code means, `[k, dim]`.
+    pub means: Vec<f32>,
+    /// `[k]`, sum 1.
+    pub priors: Vec<f64>,
+    /// Decoder, if any.
+    pub decoder: Option<ViewDecoder>,
+    /// What the view's score is made of.
+    pub form: Form,
+    /// Tails of the view's scores.
+    pub tails: Tails,
+}
+
+/// Held-out ambiguities and the rate of the verdict.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AmbiguitySpec {
+    /// Ambiguities of held-out inputs, in any order.
+    pub scores: Vec<f32>,
+    /// False-alarm rate of ambiguous.
+    pub rate: f32,
+}
+
+/// What makes a model of format 1.1: two channels, and up to three views beside the base.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ChannelsSpec {
+    /// The base view.
+    pub base: BaseSpec,
+    /// The other views, up to three.
+    pub views: Vec<ViewSpec>,
+    /// Calibration of the ambiguity, if any.
+    pub ambiguity: Option<AmbiguitySpec>,
 }
 
 /// A whole model, before it is a file.
@@ -102,6 +181,8 @@ pub struct Spec {
     pub calibration: Option<CalibrationSpec>,
     /// Inputs of the known-answer vectors, up to 8; when empty, four are made up.
     pub self_test: Vec<Vec<f32>>,
+    /// Channels and further views: format 1.1. Without them the file is one of format 1.0.
+    pub channels: Option<ChannelsSpec>,
     /// Names, units, provenance: key–value strings for people and host tools.
     pub info: Vec<(String, String)>,
 }
@@ -159,6 +240,10 @@ pub enum SpecError {
         /// How many there are.
         found: usize,
     },
+    /// The covariance is constant, and the model has no channels: format 1.0 does not know it.
+    ConstantCovariance,
+    /// A false-alarm rate does not fit the held-out scores.
+    Rates(RatesError),
     /// The file would be larger than 4 GiB.
     TooLarge,
     /// The reader refuses the result.
@@ -177,6 +262,8 @@ impl fmt::Display for SpecError {
             Self::NotPositiveDefinite { code } => write!(f, "codes.cov[{code}] is not positive definite"),
             Self::PriorSum { sum } => write!(f, "codes.prior sums to {sum}, not to 1"),
             Self::TooMany { part, max, found } => write!(f, "{found} {part}, the format holds {max}"),
+            Self::ConstantCovariance => write!(f, "a constant covariance needs a model with channels (format 1.1)"),
+            Self::Rates(e) => e.fmt(f),
             Self::TooLarge => write!(f, "the artifact would be larger than 4 GiB"),
             Self::Refused(e) => e.fmt(f),
         }

@@ -11,30 +11,35 @@ use alloc::vec::Vec;
 use super::aligned::AlignedBytes;
 use super::crc::{Crc, crc32c};
 use super::derive::{
-    calibration_table, check_finite, check_len, diagonal_precision, full_precision, inverse_std,
+    calibration_table, check_finite, check_len, check_reach, diagonal_precision, full_precision, inverse_std,
+    priors,
 };
 use super::schema::{
-    CalibrationMeta, CovarianceKind, DecoderMeta, HEADER_LEN, HeadMeta, LayerMeta, MAGIC, MAJOR, MAX_LAYERS,
-    MAX_SELF_TESTS, MINOR, Meta, PARAMS_ALIGN, SCHEMA_KEY, SelfTestMeta,
+    CHANNELS, CHANNELS_SCHEMA_KEY, CalibrationMeta, ChannelsMeta, CovarianceKind, DecoderMeta, DecoderReads,
+    HEADER_LEN, HeadMeta, LayerMeta, MAGIC, MAJOR, MAX_LAYERS, MAX_SELF_TESTS, MINOR, Meta, PARAMS_ALIGN,
+    SCHEMA_KEY, SelfTestMeta,
 };
-pub use super::spec::{CalibrationSpec, Codes, DecoderSpec, Dense, Head, Normalization, Spec, SpecError};
+pub use super::spec::{
+    AmbiguitySpec, BaseSpec, CalibrationSpec, ChannelsSpec, Codes, DecoderSpec, Dense, Head, Normalization, Spec,
+    SpecError, ViewDecoder, ViewSpec,
+};
 use crate::isa::Baseline;
 use crate::model::Model;
 use crate::scalar::{LARGEST, SMALLEST};
 
-/// Priors may miss a sum of 1 by this much, as float roundings do; they are rescaled.
-const PRIOR_SUM_TOLERANCE: f64 = 1e-3;
+/// Held-out scores, as errors name them.
+const CALIBRATION: &str = "calibration.scores";
 /// Known-answer vectors that are made up when the caller gives none.
 const DEFAULT_SELF_TESTS: usize = 4;
 
 /// The parameters as they go into the file: flushed into the numeric domain, or refused.
 #[derive(Default)]
-struct Params(Vec<f32>);
+pub(super) struct Params(pub(super) Vec<f32>);
 
 impl Params {
     /// Appends values that must be `expected` many and lie in the numeric domain; those below its
     /// smallest magnitude become 0.
-    fn push(&mut self, part: &str, values: &[f32], expected: usize) -> Result<(), SpecError> {
+    pub(super) fn push(&mut self, part: &str, values: &[f32], expected: usize) -> Result<(), SpecError> {
         check_len(part, values.len(), expected)?;
         for (index, &value) in values.iter().enumerate() {
             check_finite(part, index, value.into())?;
@@ -46,7 +51,7 @@ impl Params {
         Ok(())
     }
 
-    fn push_optional(
+    pub(super) fn push_optional(
         &mut self,
         part: &str,
         values: Option<&Vec<f32>>,
@@ -62,17 +67,23 @@ impl Spec {
     /// # Errors
     /// When the parts do not fit together or hold impossible numbers, by the name of the part.
     pub fn to_bytes(&self) -> Result<Vec<u8>, SpecError> {
+        if self.head.covariance == CovarianceKind::Constant && self.channels.is_none() {
+            return Err(SpecError::ConstantCovariance);
+        }
         let vectors = self.self_test_inputs()?;
         let mut meta = self.meta(vectors.len())?;
+        let channels = self.channels.as_ref().map(ChannelsSpec::meta).transpose()?;
         let (mut params, answers) = self.params(&vectors)?;
         let info = postcard::to_allocvec(&self.info).map_err(|_| SpecError::TooLarge)?;
 
         // Once without the known answers, to compute them; once with them.
-        let draft = encode(&meta, &params, &info)?;
+        let draft = encode(&meta, channels.as_ref(), &params, &info)?;
         let (found, digest) = known_answers(&draft.model().map_err(SpecError::Refused)?, &vectors);
-        params.get_mut(answers..).unwrap_or_default().copy_from_slice(&found);
+        for (answer, found) in params.iter_mut().skip(answers).zip(found) {
+            *answer = found;
+        }
         meta.self_test.digest = digest.to_le_bytes();
-        let artifact = encode(&meta, &params, &info)?;
+        let artifact = encode(&meta, channels.as_ref(), &params, &info)?;
         artifact.model().map_err(SpecError::Refused)?;
         Ok(artifact.as_slice().into())
     }
@@ -89,12 +100,16 @@ impl Spec {
             return Err(SpecError::TooMany { part: "layers".into(), max: MAX_LAYERS, found });
         }
         let calibration = match &self.calibration {
-            Some(c) => Some(CalibrationMeta {
-                points: calibration_table(&c.scores)?.len() as u16,
-                held_out: size(c.scores.len()),
-                doubtful: c.rates.doubtful().to_le_bytes(),
-                unfamiliar: c.rates.unfamiliar().to_le_bytes(),
-            }),
+            Some(c) => {
+                let table = calibration_table(CALIBRATION, &c.scores, 0.0)?;
+                check_reach(&table, c.scores.len(), c.rates.unfamiliar())?;
+                Some(CalibrationMeta {
+                    points: table.len() as u16,
+                    held_out: size(c.scores.len()),
+                    doubtful: c.rates.doubtful().to_le_bytes(),
+                    unfamiliar: c.rates.unfamiliar().to_le_bytes(),
+                })
+            }
             None => None,
         };
         Ok(Meta {
@@ -124,7 +139,7 @@ impl Spec {
         let mut params = Params::default();
         if let Some(n) = &self.normalization {
             params.push("normalize.mean", &n.mean, self.inputs)?;
-            let inverse = inverse_std(&n.std)?;
+            let inverse = inverse_std("normalize.std", &n.std)?;
             params.push("normalize.std", &inverse, self.inputs)?;
         }
         let mut width = self.inputs;
@@ -139,18 +154,23 @@ impl Spec {
         params.push_optional("head.bias", self.head.bias.as_ref(), raw)?;
         self.push_codes(&mut params)?;
         if let Some(d) = &self.decoder {
-            params.push("decoder.weight", &d.weight, d.outputs * dim)?;
+            let reads = self.channels.as_ref().map_or(DecoderReads::Latent, |c| c.base.decoder_reads);
+            let read = if reads == DecoderReads::Input { self.inputs } else { dim };
+            params.push("decoder.weight", &d.weight, d.outputs * read)?;
             params.push_optional("decoder.bias", d.bias.as_ref(), d.outputs)?;
         }
         let mut params = params.0;
         if let Some(c) = &self.calibration {
-            let table = calibration_table(&c.scores)?;
+            let table = calibration_table(CALIBRATION, &c.scores, 0.0)?;
             params.extend(table.iter().map(|&(score, _)| score));
             params.extend(table.iter().map(|&(_, p)| p));
         }
         params.extend(vectors.iter().flatten());
         let answers = params.len();
         params.resize(answers + vectors.len(), 0.0);
+        if let Some(channels) = &self.channels {
+            params.extend(channels.params(self.inputs)?);
+        }
         Ok((params, answers))
     }
 
@@ -159,7 +179,11 @@ impl Spec {
         let k = codes.priors.len();
         let narrow = |values: &[f64]| values.iter().map(|&x| x as f32).collect::<Vec<f32>>();
         params.push("codes.mean", &narrow(&codes.means), k * dim)?;
-        let size = if covariance == CovarianceKind::Diagonal { dim } else { dim * dim };
+        let size = match covariance {
+            CovarianceKind::Diagonal => dim,
+            CovarianceKind::Spectral | CovarianceKind::Cholesky => dim * dim,
+            CovarianceKind::Constant => 0,
+        };
         check_len("codes.cov", codes.covs.len(), k * size)?;
         for (index, &value) in codes.covs.iter().enumerate() {
             check_finite("codes.cov", index, value)?;
@@ -170,25 +194,15 @@ impl Spec {
             let (precision, log_det) = match covariance {
                 CovarianceKind::Diagonal => diagonal_precision(cov),
                 CovarianceKind::Spectral | CovarianceKind::Cholesky => full_precision(cov, dim, code)?,
+                CovarianceKind::Constant => break,
             }
             .ok_or(SpecError::NotPositiveDefinite { code })?;
             precisions.extend(narrow(&precision));
             log_dets.push(log_det as f32);
         }
         params.push("codes.cov (inverted)", &precisions, k * covariance.precision_len(dim))?;
-        params.push("codes.cov (log-determinant)", &log_dets, k)?;
-        for (index, &value) in codes.priors.iter().enumerate() {
-            check_finite("codes.prior", index, value)?;
-            if value < 0.0 {
-                return Err(SpecError::OutOfRange { part: "codes.prior".into(), index, value });
-            }
-        }
-        let sum: f64 = codes.priors.iter().sum();
-        if (sum - 1.0).abs() > PRIOR_SUM_TOLERANCE {
-            return Err(SpecError::PriorSum { sum });
-        }
-        let priors: Vec<f64> = codes.priors.iter().map(|p| p / sum).collect();
-        params.push("codes.prior", &narrow(&priors), k)
+        params.push("codes.cov (log-determinant)", &log_dets, covariance.log_det_len(k))?;
+        params.push("codes.prior", &priors("codes.prior", &codes.priors)?, k)
     }
 
     fn self_test_inputs(&self) -> Result<Vec<Vec<f32>>, SpecError> {
@@ -226,7 +240,7 @@ impl Spec {
 }
 
 /// Sizes beyond u32 become the largest u32, which no limit allows.
-fn size(n: usize) -> u32 {
+pub(super) fn size(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 
@@ -250,8 +264,18 @@ fn known_answers(model: &Model<'_>, vectors: &[Vec<f32>]) -> (Vec<f32>, u32) {
 }
 
 /// Header and sections, with their checksums.
-fn encode(meta: &Meta, params: &[f32], info: &[u8]) -> Result<AlignedBytes, SpecError> {
-    let meta = postcard::to_allocvec(meta).map_err(|_| SpecError::TooLarge)?;
+fn encode(
+    meta: &Meta,
+    channels: Option<&ChannelsMeta>,
+    params: &[f32],
+    info: &[u8],
+) -> Result<AlignedBytes, SpecError> {
+    let mut meta = postcard::to_allocvec(meta).map_err(|_| SpecError::TooLarge)?;
+    let (mut minor, mut features, mut key) = (0, 0, SCHEMA_KEY);
+    if let Some(channels) = channels {
+        meta.extend(postcard::to_allocvec(channels).map_err(|_| SpecError::TooLarge)?);
+        (minor, features, key) = (MINOR, CHANNELS, CHANNELS_SCHEMA_KEY);
+    }
     let params: &[u8] = bytemuck::cast_slice(params);
     let params_at = (HEADER_LEN + meta.len()).next_multiple_of(PARAMS_ALIGN);
     let info_at = params_at + params.len();
@@ -267,16 +291,16 @@ fn encode(meta: &Meta, params: &[f32], info: &[u8]) -> Result<AlignedBytes, Spec
     let mut bytes = Vec::with_capacity(len);
     bytes.extend_from_slice(&MAGIC);
     bytes.extend_from_slice(&MAJOR.to_le_bytes());
-    bytes.extend_from_slice(&MINOR.to_le_bytes());
+    bytes.extend_from_slice(&minor.to_le_bytes());
     let word = |bytes: &mut Vec<u8>, value: u32| bytes.extend_from_slice(&value.to_le_bytes());
-    for value in [size(len), 0, 0] {
+    for value in [size(len), features, 0] {
         word(&mut bytes, value);
     }
     for (at, len) in [(HEADER_LEN, meta.len()), (params_at, params.len()), (info_at, info.len())] {
         word(&mut bytes, size(at));
         word(&mut bytes, size(len));
     }
-    bytes.extend_from_slice(&SCHEMA_KEY.to_le_bytes());
+    bytes.extend_from_slice(&key.to_le_bytes());
     word(&mut bytes, crc32c(&body));
     let header = crc32c(&bytes);
     word(&mut bytes, header);

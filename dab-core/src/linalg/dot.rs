@@ -76,8 +76,14 @@ fn add_chunk(acc: &mut Lanes, a: &Lanes, b: &Lanes, term: impl Fn(f32, f32) -> f
 /// `Σ term(aᵢ, bᵢ)` over the shorter of the two slices, unfolded.
 #[inline(always)]
 pub fn accumulate(a: &[f32], b: &[f32], term: impl Fn(f32, f32) -> f32) -> Lanes {
+    accumulate_from(0.0, a, b, term)
+}
+
+/// [`accumulate`] with lanes that begin at `start`.
+#[inline(always)]
+pub fn accumulate_from(start: f32, a: &[f32], b: &[f32], term: impl Fn(f32, f32) -> f32) -> Lanes {
     let ((a, a_tail), (b, b_tail)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
-    let mut acc = [0.0; LANES];
+    let mut acc = [start; LANES];
     for (a, b) in a.iter().zip(b) {
         add_chunk(&mut acc, a, b, &term);
     }

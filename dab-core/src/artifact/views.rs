@@ -1,0 +1,111 @@
+//! Channels and further views as bytes: what [`writer`](super::writer) appends for format 1.1 (feature `alloc`).
+
+use alloc::format;
+use alloc::vec::Vec;
+
+use super::derive::{calibration_table, check_reach, inverse_std, priors};
+use super::schema::{
+    AmbiguityMeta, BaseMeta, ChannelsMeta, MAX_EXTRA_VIEWS, ViewDecoderMeta, ViewMeta,
+};
+use super::spec::{AmbiguitySpec, ChannelsSpec, SpecError, ViewSpec};
+use super::writer::{Params, size};
+use crate::calibration::Rates;
+
+/// Held-out ambiguities, as errors name them.
+const AMBIGUITY: &str = "ambiguity.scores";
+
+impl ChannelsSpec {
+    /// The meta section's part.
+    pub(super) fn meta(&self) -> Result<ChannelsMeta, SpecError> {
+        let found = self.views.len();
+        if found > MAX_EXTRA_VIEWS {
+            return Err(SpecError::TooMany { part: "views".into(), max: MAX_EXTRA_VIEWS, found });
+        }
+        let base = &self.base;
+        Ok(ChannelsMeta {
+            base: BaseMeta { l2: base.l2, form: base.form, decoder_reads: base.decoder_reads },
+            views: self.views.iter().map(ViewSpec::meta).collect(),
+            ambiguity: self.ambiguity.as_ref().map(AmbiguitySpec::meta).transpose()?,
+        })
+    }
+
+    /// The parameters, in the file's order.
+    pub(super) fn params(&self, inputs: usize) -> Result<Vec<f32>, SpecError> {
+        let mut params = Params::default();
+        let base = [(0, &self.base.tails)];
+        let others = self.views.iter().enumerate().map(|(i, view)| (i + 1, &view.tails));
+        for (i, tails) in base.into_iter().chain(others) {
+            let (part, values) = (format!("tails.{i}"), tails.values());
+            params.push(&part, &values, values.len())?;
+            let scale = |at: &usize| params.0.len().checked_sub(values.len()).and_then(|n| params.0.get(n + at));
+            if let Some(index) = (1..values.len()).step_by(2).find(|at| scale(at).is_none_or(|&b| b <= 0.0)) {
+                let value = values.get(index).copied().unwrap_or(0.0).into();
+                return Err(SpecError::OutOfRange { part, index, value });
+            }
+        }
+        for (i, view) in self.views.iter().enumerate() {
+            view.push(&format!("views.{i}"), inputs, &mut params)?;
+        }
+        let mut params = params.0;
+        if let Some(ambiguity) = &self.ambiguity {
+            let table = ambiguity.table()?;
+            params.extend(table.iter().map(|&(score, _)| score));
+            params.extend(table.iter().map(|&(_, p)| p));
+        }
+        Ok(params)
+    }
+}
+
+impl ViewSpec {
+    fn meta(&self) -> ViewMeta {
+        ViewMeta {
+            normalized: self.normalization.is_some(),
+            l2: self.l2,
+            dim: size(self.dim),
+            codes: size(self.priors.len()),
+            alpha: self.alpha.to_le_bytes(),
+            form: self.form,
+            decoder: self
+                .decoder
+                .as_ref()
+                .map(|d| ViewDecoderMeta { outputs: size(d.outputs), bias: d.bias.is_some() }),
+        }
+    }
+
+    fn push(&self, name: &str, inputs: usize, params: &mut Params) -> Result<(), SpecError> {
+        let part = |part: &str| format!("{name}.{part}");
+        if let Some(n) = &self.normalization {
+            params.push(&part("normalize.mean"), &n.mean, inputs)?;
+            let std = part("normalize.std");
+            params.push(&std, &inverse_std(&std, &n.std)?, inputs)?;
+        }
+        params.push(&part("head.weight"), &self.head_weight, self.dim * inputs)?;
+        params.push(&part("head.bias"), &self.head_bias, self.dim)?;
+        let k = self.priors.len();
+        params.push(&part("codes.mean"), &self.means, k * self.dim)?;
+        let prior = part("codes.prior");
+        params.push(&prior, &priors(&prior, &self.priors)?, k)?;
+        if let Some(d) = &self.decoder {
+            params.push(&part("decoder.weight"), &d.weight, d.outputs * self.dim)?;
+            params.push_optional(&part("decoder.bias"), d.bias.as_ref(), d.outputs)?;
+        }
+        Ok(())
+    }
+}
+
+impl AmbiguitySpec {
+    fn table(&self) -> Result<Vec<(f32, f32)>, SpecError> {
+        calibration_table(AMBIGUITY, &self.scores, f32::MIN)
+    }
+
+    fn meta(&self) -> Result<AmbiguityMeta, SpecError> {
+        let table = self.table()?;
+        Rates::new(self.rate, self.rate).map_err(SpecError::Rates)?;
+        check_reach(&table, self.scores.len(), self.rate)?;
+        Ok(AmbiguityMeta {
+            points: table.len() as u16,
+            held_out: size(self.scores.len()),
+            rate: self.rate.to_le_bytes(),
+        })
+    }
+}
