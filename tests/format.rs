@@ -30,6 +30,7 @@ fn tiny() -> Spec {
         decoder: None,
         calibration: None,
         self_test: vec![vec![2.0]],
+        channels: None,
         info: vec![("name".into(), "tiny".into())],
     }
 }

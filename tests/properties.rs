@@ -339,7 +339,7 @@ proptest! {
         // Few levels make many ties.
         let mut scores: Vec<f32> = (0..n).map(|_| random.below(levels) as f32 / 7.0).collect();
         let mut spec = bare(random, CovarianceKind::Diagonal, 1, 1, 1.0);
-        spec.calibration = Some(CalibrationSpec { scores: scores.clone(), rates: Rates::DEFAULT });
+        spec.calibration = Some(CalibrationSpec { scores: scores.clone(), rates: Rates::for_held_out(n as u32) });
         let bytes = AlignedBytes::from(&*spec.to_bytes().expect("a model"));
         let model = bytes.model().expect("a model");
         let table = model.calibration().expect("a table");

@@ -199,7 +199,8 @@ impl<'a> CodebookView<'a> {
         let total = fold(total);
         let uncertainty = saturate(nearest_distance + fold(excess) / total);
         // Two points may be closer than any two Gaussians of other kinds: see the domain of scalar.rs.
-        let uncertainty = if self.layout == PrecisionLayout::Identity { flush(uncertainty) } else { uncertainty };
+        let uncertainty =
+            if self.layout == PrecisionLayout::Identity { flush(uncertainty) } else { uncertainty };
         let visits = exp(-(self.alpha * nearest_distance)) * total;
         let visits = if visits < NEGLIGIBLE { 0.0 } else { visits };
         Expected { uncertainty, nearest, nearest_distance, visits }

@@ -165,7 +165,8 @@ pub fn per_dimension_into(p: &GaussianView<'_>, code: &CodeView<'_>, weight: f32
     let dim = p.mean.len();
     for (i, out) in out.iter_mut().enumerate() {
         let at = |values: &[f32]| values.get(i).copied().unwrap_or(0.0);
-        let share = |energy: f32, log_det: f32, code_log_det: f32| 0.5 * (energy - 1.0 + code_log_det - log_det);
+        let share =
+            |energy: f32, log_det: f32, code_log_det: f32| 0.5 * (energy - 1.0 + code_log_det - log_det);
         let share = match (p.spread, code.precision) {
             (Spread::Diagonal(variance), Precision::Diagonal(precision)) => share(
                 energy(at(p.mean), at(variance), at(code.mean), at(precision)),

@@ -293,6 +293,7 @@ impl<'a> MemoryView<'a> {
             }
             Width::EveryStd(std) => check_widths(&[std])?,
             Width::Spread(Spread::Full { factor, .. }) => check_len(self.dim * self.dim, factor)?,
+            Width::Spread(Spread::Identity) => {}
         }
         if let Some(index) = mean.iter().position(|x| !x.is_finite()) {
             return Err(MemoryError::NonFinite { index });
@@ -309,6 +310,7 @@ impl<'a> MemoryView<'a> {
                 }
             }
             Width::EveryStd(std) => to_variance.fill(squared(std)),
+            Width::Spread(Spread::Identity) => to_variance.fill(1.0),
             Width::Spread(Spread::Diagonal(values)) => {
                 for (to, &v) in to_variance.iter_mut().zip(values) {
                     *to = domain_variance(v);

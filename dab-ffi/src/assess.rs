@@ -68,6 +68,7 @@ fn assessment(found: &dab_core::Assessment, size: u32) -> Assessment {
         verdict: match found.verdict {
             None => DAB_NO_VERDICT,
             Some(Verdict::Familiar) => DAB_FAMILIAR,
+            Some(Verdict::Ambiguous) => DAB_DOUBTFUL,
             Some(Verdict::Doubtful) => DAB_DOUBTFUL,
             Some(Verdict::Unfamiliar) => DAB_UNFAMILIAR,
         },

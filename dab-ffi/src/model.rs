@@ -12,7 +12,7 @@ use crate::status::{
 };
 
 /// Bytes of storage for a model: uint64_t storage[DAB_MODEL_BYTES / 8].
-pub const DAB_MODEL_BYTES: usize = 640;
+pub const DAB_MODEL_BYTES: usize = 896;
 
 /// covariance: independent latent dimensions.
 pub const DAB_COVARIANCE_DIAGONAL: u32 = 0;
@@ -20,6 +20,8 @@ pub const DAB_COVARIANCE_DIAGONAL: u32 = 0;
 pub const DAB_COVARIANCE_SPECTRAL: u32 = 1;
 /// covariance: full, by triangular factor.
 pub const DAB_COVARIANCE_CHOLESKY: u32 = 2;
+/// covariance: the identity for every input and code.
+pub const DAB_COVARIANCE_CONSTANT: u32 = 3;
 /// task: the model has no decoder.
 pub const DAB_TASK_NONE: u32 = 0;
 /// task: outputs are means.
@@ -182,6 +184,7 @@ unsafe fn shape(model: *const Handle, out: *mut Shape) -> Result<()> {
             CovarianceKind::Diagonal => DAB_COVARIANCE_DIAGONAL,
             CovarianceKind::Spectral => DAB_COVARIANCE_SPECTRAL,
             CovarianceKind::Cholesky => DAB_COVARIANCE_CHOLESKY,
+            CovarianceKind::Constant => DAB_COVARIANCE_CONSTANT,
         },
         task: match shape.task {
             None => DAB_TASK_NONE,
@@ -247,10 +250,10 @@ pub unsafe extern "C" fn dab_set_rates(model: *mut Handle, doubtful: f32, unfami
     // SAFETY: `object_mut` checks pointer and tag; the caller promises a model, and that nobody uses it during this call
     // (dab.h, "THREADS").
     match unsafe { ptr::object_mut(model.cast::<Stored>(), TAG) } {
-        Ok(loaded) => {
-            loaded.model.set_rates(rates);
-            DAB_OK
-        }
+        Ok(loaded) => match loaded.model.set_rates(rates) {
+            Ok(()) => DAB_OK,
+            Err(_) => DAB_ERR_NOT_CALIBRATED,
+        },
         Err(status) => status,
     }
 }

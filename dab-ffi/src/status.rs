@@ -100,6 +100,8 @@ pub const DAB_ERR_CALIBRATION: i32 = -122;
 pub const DAB_ERR_ARTIFACT_RATES: i32 = -123;
 /// The info section cannot be decoded (dab_model_open only).
 pub const DAB_ERR_INFO: i32 = -124;
+/// A channel of the artifact needs a decoder that it does not have.
+pub const DAB_ERR_CHANNELS: i32 = -125;
 
 /// Every status with its words.
 pub const ALL: &[(Status, &CStr)] = &[
@@ -148,6 +150,7 @@ pub const ALL: &[(Status, &CStr)] = &[
     (DAB_ERR_CALIBRATION, c"the calibration table is wrong"),
     (DAB_ERR_ARTIFACT_RATES, c"the artifact's false-alarm rates are not 0 < unfamiliar <= doubtful < 1"),
     (DAB_ERR_INFO, c"the info section cannot be decoded"),
+    (DAB_ERR_CHANNELS, c"a channel needs a decoder that the artifact does not have"),
 ];
 
 /// The words of a status, in English; "unknown status" for any other number. The text is static: never free it.
@@ -183,6 +186,7 @@ pub const fn of_artifact(error: &ArtifactError) -> Status {
         ArtifactError::MetaNotCanonical => DAB_ERR_META_NOT_CANONICAL,
         ArtifactError::Limit { .. } => DAB_ERR_LIMIT,
         ArtifactError::Residual { .. } => DAB_ERR_RESIDUAL,
+        ArtifactError::Channels { .. } => DAB_ERR_CHANNELS,
         ArtifactError::ParamCount { .. } => DAB_ERR_PARAM_COUNT,
         ArtifactError::Padding { .. } => DAB_ERR_PADDING,
         ArtifactError::Misaligned => DAB_ERR_ARTIFACT_MISALIGNED,

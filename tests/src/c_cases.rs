@@ -211,6 +211,7 @@ impl Source {
             let verdict = match a.verdict {
                 None => "(uint32_t)DAB_NO_VERDICT",
                 Some(Verdict::Familiar) => "DAB_FAMILIAR",
+                Some(Verdict::Ambiguous) => "DAB_DOUBTFUL",
                 Some(Verdict::Doubtful) => "DAB_DOUBTFUL",
                 Some(Verdict::Unfamiliar) => "DAB_UNFAMILIAR",
             };

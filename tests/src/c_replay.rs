@@ -41,6 +41,7 @@ impl Bytes {
         self.status(match a.verdict {
             None => -1,
             Some(Verdict::Familiar) => 0,
+            Some(Verdict::Ambiguous) => 1,
             Some(Verdict::Doubtful) => 1,
             Some(Verdict::Unfamiliar) => 2,
         });
@@ -105,6 +106,7 @@ fn expect(out: &mut Bytes, model: &mut Model<'_>, inputs: &[Vec<f32>]) {
         CovarianceKind::Diagonal => 0,
         CovarianceKind::Spectral => 1,
         CovarianceKind::Cholesky => 2,
+        CovarianceKind::Constant => 3,
     });
     out.word(match shape.task {
         None => 0,
@@ -135,8 +137,8 @@ fn expect(out: &mut Bytes, model: &mut Model<'_>, inputs: &[Vec<f32>]) {
         out.floats(&weights);
         out.floats(&dimensions);
     }
-    model.set_rates(Rates::new(0.75, 0.5).expect("rates"));
-    out.status(DAB_OK);
+    let set = model.set_rates(Rates::new(0.75, 0.5).expect("rates"));
+    out.status(if set.is_ok() { DAB_OK } else { DAB_ERR_NOT_CALIBRATED });
     out.status(DAB_OK);
     for x in inputs {
         out.assessment(&model.assess(x, &mut scratch).expect("an input"));

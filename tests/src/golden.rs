@@ -105,6 +105,7 @@ impl Golden {
             }),
             calibration: None,
             self_test: Vec::new(),
+            channels: None,
             info: Vec::new(),
         }
     }

@@ -108,9 +108,9 @@ impl Parts {
     pub fn places(&self) -> Vec<(Part, Range<usize>)> {
         let ParamCounts {
             normalize, layers, head_weight, head_bias, code_means, code_precisions, codes, ..
-        } = self.meta.param_counts().expect("a sound artifact");
-        let ParamCounts { decoder_weight, decoder_bias, calibration, .. } =
-            self.meta.param_counts().expect("a sound artifact");
+        } = self.meta.param_counts(None).expect("a sound artifact");
+        let ParamCounts { code_log_dets, decoder_weight, decoder_bias, calibration, .. } =
+            self.meta.param_counts(None).expect("a sound artifact");
         let vectors = usize::from(self.meta.self_test.vectors);
         let sizes = [
             (Part::NormalizeMean, normalize),
@@ -120,7 +120,7 @@ impl Parts {
             (Part::HeadBias, head_bias),
             (Part::CodeMeans, code_means),
             (Part::CodePrecisions, code_precisions),
-            (Part::CodeLogDets, codes),
+            (Part::CodeLogDets, code_log_dets),
             (Part::CodePriors, codes),
             (Part::DecoderWeight, decoder_weight),
             (Part::DecoderBias, decoder_bias),

@@ -2,8 +2,12 @@
 //!
 //! Everything is seeded: the same call gives the same bytes.
 
-use dab_core::artifact::schema::{CovarianceKind, Residual, Task};
-use dab_core::artifact::writer::{CalibrationSpec, Codes, DecoderSpec, Dense, Head, Normalization, Spec};
+use dab_core::artifact::schema::{CovarianceKind, DecoderReads, Form, Residual, Task};
+use dab_core::artifact::writer::{
+    AmbiguitySpec, BaseSpec, CalibrationSpec, ChannelsSpec, Codes, DecoderSpec, Dense, Head, Normalization,
+    Spec, ViewDecoder, ViewSpec,
+};
+use dab_core::channels::{Tail, Tails};
 use dab_core::gaussian::{Full, Gaussian, spectral_work_len};
 use dab_core::{Activation, Rates};
 
@@ -57,6 +61,7 @@ pub fn codes(random: &mut Random, kind: CovarianceKind, dim: usize, k: usize, al
     let covs = (0..k).flat_map(|_| match kind {
         CovarianceKind::Diagonal => (0..dim).map(|_| 0.5 + 0.45 * random.unit()).collect::<Vec<_>>(),
         CovarianceKind::Spectral | CovarianceKind::Cholesky => covariance(random, dim),
+        CovarianceKind::Constant => Vec::new(),
     });
     let covs = covs.collect();
     let weights: Vec<f64> = (0..k).map(|_| 1.05 + random.unit()).collect();
@@ -77,6 +82,7 @@ pub fn bare(random: &mut Random, kind: CovarianceKind, dim: usize, k: usize, alp
         decoder: None,
         calibration: None,
         self_test: vec![],
+        channels: (kind == CovarianceKind::Constant).then(ChannelsSpec::default),
         info: vec![],
     }
 }
@@ -118,7 +124,7 @@ pub fn any(random: &mut Random, kind: CovarianceKind, scale: f64) -> Spec {
         dim,
     };
     let outputs = random.below(4);
-    Spec {
+    let mut spec = Spec {
         inputs,
         normalization: (random.below(2) == 0).then(|| Normalization {
             mean: random.floats(inputs, scale),
@@ -138,10 +144,77 @@ pub fn any(random: &mut Random, kind: CovarianceKind, scale: f64) -> Spec {
         }),
         calibration: (random.below(2) == 0).then(|| CalibrationSpec {
             scores: random.floats(40, 3.0).iter().map(|s| s.abs()).collect(),
-            rates: Rates::DEFAULT,
+            rates: Rates::for_held_out(40),
         }),
         self_test: vec![],
+        channels: None,
         info: vec![],
+    };
+    if kind == CovarianceKind::Constant {
+        spec.channels = Some(channels(random, &mut spec, scale));
+    }
+    spec
+}
+
+/// Random channels for a random model, whose decoder may be made to read the input.
+fn channels(random: &mut Random, spec: &mut Spec, scale: f64) -> ChannelsSpec {
+    let classes = spec.decoder.as_ref().filter(|d| d.task == Task::Classification).map_or(0, |d| d.outputs);
+    let mut decoder_reads = DecoderReads::Latent;
+    if let Some(decoder) = spec.decoder.as_mut()
+        && random.below(2) == 0
+    {
+        decoder_reads = DecoderReads::Input;
+        decoder.weight = random.floats(decoder.outputs * spec.inputs, scale);
+    }
+    let form = |random: &mut Random, classes: usize| {
+        if classes > 0 { random.pick(&Form::ALL) } else { Form::Distance }
+    };
+    let base = BaseSpec {
+        l2: random.below(2) == 0,
+        form: form(random, classes),
+        decoder_reads,
+        tails: tails(random),
+    };
+    let views = (0..random.below(4)).map(|_| {
+        let classes = random.below(4);
+        let form = form(random, classes);
+        view(random, spec.inputs, classes, form, scale)
+    });
+    let views = views.collect();
+    let ambiguity = (classes >= 2 && random.below(2) == 0)
+        .then(|| AmbiguitySpec { scores: random.floats(50, 4.0), rate: 0.05 });
+    ChannelsSpec { base, views, ambiguity }
+}
+
+/// Random tails.
+pub fn tails(random: &mut Random) -> Tails {
+    let mut tail = || Tail { a: (4.0 * random.unit()) as f32, b: (1.1 + random.unit()) as f32 };
+    Tails { u: tail(), energy: tail(), view: tail() }
+}
+
+/// A random view beside the base, with weights of about `scale`.
+pub fn view(random: &mut Random, inputs: usize, classes: usize, form: Form, scale: f64) -> ViewSpec {
+    let (dim, k) = (random.pick(&[1, 3, 8, 9]), random.pick(&[1, 2, 8, 11]));
+    let codes = codes(random, CovarianceKind::Constant, dim, k, 1.0);
+    ViewSpec {
+        normalization: (random.below(2) == 0).then(|| Normalization {
+            mean: random.floats(inputs, scale),
+            std: random.floats(inputs, 1.0).iter().map(|x| 1.1 + x).collect(),
+        }),
+        l2: random.below(2) == 0,
+        head_weight: random.floats(dim * inputs, scale * (3.0 / inputs as f64).sqrt()),
+        head_bias: random.floats(dim, scale),
+        dim,
+        alpha: random.pick(&[0.0, 1e-10, 0.5, 1.0, 5.0, 1e10]),
+        means: codes.means.iter().map(|&m| m as f32).collect(),
+        priors: codes.priors,
+        decoder: (classes > 0).then(|| ViewDecoder {
+            outputs: classes,
+            weight: random.floats(classes * dim, scale),
+            bias: (random.below(2) == 0).then(|| random.floats(classes, scale)),
+        }),
+        form,
+        tails: tails(random),
     }
 }
 
@@ -168,7 +241,7 @@ pub fn real() -> [(&'static str, Spec); 3] {
     });
     mlp.calibration = Some(CalibrationSpec {
         scores: random.floats(30, 4.0).iter().map(|s| s.abs()).collect(),
-        rates: Rates::DEFAULT,
+        rates: Rates::for_held_out(30),
     });
     mlp.info = vec![("input.0".into(), "speed, m/s".into()), ("licence".into(), "CC0".into())];
 
@@ -182,7 +255,8 @@ pub fn real() -> [(&'static str, Spec); 3] {
     cholesky.inputs = 5;
     cholesky.head.weight = random.floats(9 * 5, 1.0);
     cholesky.head.bias = Some(random.floats(9, 3.0));
-    cholesky.calibration = Some(CalibrationSpec { scores: vec![0.5, 1.5, 1.5, 7.0], rates: Rates::DEFAULT });
+    cholesky.calibration =
+        Some(CalibrationSpec { scores: vec![0.5, 1.5, 1.5, 7.0], rates: Rates::for_held_out(4) });
     [("mlp", mlp), ("spectral", spectral), ("cholesky", cholesky)]
 }
 

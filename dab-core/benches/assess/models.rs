@@ -69,6 +69,7 @@ fn shape(name: &'static str, widths: &[usize], covariance: CovarianceKind, dim: 
         decoder: None,
         calibration: None,
         self_test: Vec::new(),
+        channels: None,
         info: Vec::new(),
     };
     let bytes = AlignedBytes::from(&*spec.to_bytes().expect("a sound model"));

@@ -7,8 +7,6 @@
 use heapless::Vec;
 use serde::{Deserialize, Serialize};
 
-
-
 /// The incompatible-feature bit of this extension.
 pub const CHANNELS: u32 = 1;
 /// Most views of an input, with the base.
@@ -183,7 +181,8 @@ impl ViewCounts {
     /// Values of the view; `None` on overflow.
     #[must_use]
     pub fn total(&self) -> Option<usize> {
-        let Self { normalize, head_weight, head_bias, code_means, codes, decoder_weight, decoder_bias } = *self;
+        let Self { normalize, head_weight, head_bias, code_means, codes, decoder_weight, decoder_bias } =
+            *self;
         let parts =
             [normalize, normalize, head_weight, head_bias, code_means, codes, decoder_weight, decoder_bias];
         parts.iter().try_fold(0usize, |sum, &n| sum.checked_add(n))
@@ -214,4 +213,3 @@ impl ChannelsMeta {
         }
     }
 }
-

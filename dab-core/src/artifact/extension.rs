@@ -107,9 +107,8 @@ impl Fields<'_> {
             };
             views.push(view).ok()?;
         }
-        let ambiguity = self.option(|f| {
-            Some(AmbiguityMeta { points: f.next()?, held_out: f.next()?, rate: f.bytes()? })
-        })?;
+        let ambiguity = self
+            .option(|f| Some(AmbiguityMeta { points: f.next()?, held_out: f.next()?, rate: f.bytes()? }))?;
         Some(ChannelsMeta { base, views, ambiguity })
     }
 }

@@ -12,9 +12,9 @@ pub(crate) mod crc;
 mod derive;
 pub(crate) mod embed;
 pub mod error;
+pub(crate) mod extension;
 #[cfg(feature = "alloc")]
 pub mod info;
-pub(crate) mod extension;
 pub(crate) mod reader;
 pub mod schema;
 #[cfg(feature = "alloc")]

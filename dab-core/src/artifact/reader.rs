@@ -15,7 +15,8 @@ use super::crc::crc32c;
 use super::error::{ArtifactError, Part};
 use super::extension;
 use super::schema::{
-    CHANNELS, CHANNELS_SCHEMA_KEY, CalibrationMeta, ChannelsMeta, CovarianceKind, DecoderMeta, HeadMeta, LayerMeta, ParamCounts, Residual, SelfTestMeta,
+    CHANNELS, CHANNELS_SCHEMA_KEY, CalibrationMeta, ChannelsMeta, CovarianceKind, DecoderMeta, HeadMeta,
+    LayerMeta, ParamCounts, Residual, SelfTestMeta,
 };
 use super::schema::{
     HEADER_LEN, KNOWN_INCOMPATIBLE, MAGIC, MAJOR, MAX_CALIBRATION, MAX_CODES, MAX_DIM_DIAGONAL, MAX_DIM_FULL,
@@ -269,7 +270,8 @@ impl Allowed {
     pub(super) const POSITIVE: Self = Self { least: SMALLEST, ..Self::DOMAIN };
     pub(super) const ALPHA: Self = Self { least: 0.0, ..Self::DOMAIN };
     pub(super) const PRIOR: Self = Self { most: 1.0, ..Self::ALPHA };
-    pub(super) const PROBABILITY: Self = Self { least: f32::from_bits(1), most: 1.0f32.next_down(), domain: false };
+    pub(super) const PROBABILITY: Self =
+        Self { least: f32::from_bits(1), most: 1.0f32.next_down(), domain: false };
 
     pub(super) fn has(&self, x: f32) -> bool {
         self.least <= x && x <= self.most && (!self.domain || in_domain(x))
@@ -333,7 +335,12 @@ impl<'a> Parameters<'a> {
     }
 
     /// The next `n` values, checked.
-    pub(super) fn next(&mut self, n: usize, part: Part, allowed: &Allowed) -> Result<&'a [f32], ArtifactError> {
+    pub(super) fn next(
+        &mut self,
+        n: usize,
+        part: Part,
+        allowed: &Allowed,
+    ) -> Result<&'a [f32], ArtifactError> {
         self.next_pairs(n, part, [allowed; 2])
     }
 
@@ -372,7 +379,9 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Model<'_>, ArtifactError> {
     }
 
     let found = sections.params.len() / 4;
-    let counts = meta.param_counts(channels.as_ref()).unwrap_or(ParamCounts { layers: usize::MAX, ..ParamCounts::default() });
+    let counts = meta
+        .param_counts(channels.as_ref())
+        .unwrap_or(ParamCounts { layers: usize::MAX, ..ParamCounts::default() });
     let expected = counts.total().unwrap_or(usize::MAX);
     if expected != found {
         return Err(ArtifactError::ParamCount { expected, found });

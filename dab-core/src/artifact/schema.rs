@@ -9,8 +9,8 @@ use heapless::Vec;
 use serde::{Deserialize, Serialize};
 
 pub use super::channels::{
-    AmbiguityMeta, BaseMeta, CHANNELS, ChannelsMeta, DecoderReads, Form, MAX_EXTRA_VIEWS, MAX_VIEWS, TAIL_VALUES,
-    ViewCounts, ViewDecoderMeta, ViewMeta,
+    AmbiguityMeta, BaseMeta, CHANNELS, ChannelsMeta, DecoderReads, Form, MAX_EXTRA_VIEWS, MAX_VIEWS,
+    TAIL_VALUES, ViewCounts, ViewDecoderMeta, ViewMeta,
 };
 use crate::layers::Activation;
 use crate::linalg::jacobi;

@@ -262,7 +262,9 @@ impl fmt::Display for SpecError {
             Self::NotPositiveDefinite { code } => write!(f, "codes.cov[{code}] is not positive definite"),
             Self::PriorSum { sum } => write!(f, "codes.prior sums to {sum}, not to 1"),
             Self::TooMany { part, max, found } => write!(f, "{found} {part}, the format holds {max}"),
-            Self::ConstantCovariance => write!(f, "a constant covariance needs a model with channels (format 1.1)"),
+            Self::ConstantCovariance => {
+                write!(f, "a constant covariance needs a model with channels (format 1.1)")
+            }
             Self::Rates(e) => e.fmt(f),
             Self::TooLarge => write!(f, "the artifact would be larger than 4 GiB"),
             Self::Refused(e) => e.fmt(f),

@@ -4,9 +4,7 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use super::derive::{calibration_table, check_reach, inverse_std, priors};
-use super::schema::{
-    AmbiguityMeta, BaseMeta, ChannelsMeta, MAX_EXTRA_VIEWS, ViewDecoderMeta, ViewMeta,
-};
+use super::schema::{AmbiguityMeta, BaseMeta, ChannelsMeta, MAX_EXTRA_VIEWS, ViewDecoderMeta, ViewMeta};
 use super::spec::{AmbiguitySpec, ChannelsSpec, SpecError, ViewSpec};
 use super::writer::{Params, size};
 use crate::calibration::Rates;
@@ -37,7 +35,8 @@ impl ChannelsSpec {
         for (i, tails) in base.into_iter().chain(others) {
             let (part, values) = (format!("tails.{i}"), tails.values());
             params.push(&part, &values, values.len())?;
-            let scale = |at: &usize| params.0.len().checked_sub(values.len()).and_then(|n| params.0.get(n + at));
+            let scale =
+                |at: &usize| params.0.len().checked_sub(values.len()).and_then(|n| params.0.get(n + at));
             if let Some(index) = (1..values.len()).step_by(2).find(|at| scale(at).is_none_or(|&b| b <= 0.0)) {
                 let value = values.get(index).copied().unwrap_or(0.0).into();
                 return Err(SpecError::OutOfRange { part, index, value });

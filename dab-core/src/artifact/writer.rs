@@ -20,8 +20,8 @@ use super::schema::{
     SCHEMA_KEY, SelfTestMeta,
 };
 pub use super::spec::{
-    AmbiguitySpec, BaseSpec, CalibrationSpec, ChannelsSpec, Codes, DecoderSpec, Dense, Head, Normalization, Spec,
-    SpecError, ViewDecoder, ViewSpec,
+    AmbiguitySpec, BaseSpec, CalibrationSpec, ChannelsSpec, Codes, DecoderSpec, Dense, Head, Normalization,
+    Spec, SpecError, ViewDecoder, ViewSpec,
 };
 use crate::isa::Baseline;
 use crate::model::Model;

@@ -135,6 +135,7 @@ impl Explanation {
         };
         let meaning = match verdict {
             Verdict::Familiar => "like the training data",
+            Verdict::Ambiguous => "like the training data, but between two classes",
             Verdict::Doubtful => "rare among the training data",
             Verdict::Unfamiliar => "unlike the training data",
         };

@@ -77,7 +77,6 @@ impl RateArgs {
         let rates = Rates::new(doubtful, unfamiliar).ok().with_context(|| {
             format!("--doubtful {doubtful} --unfamiliar {unfamiliar}: use 0 < unfamiliar <= doubtful < 1")
         })?;
-        model.set_rates(rates);
-        Ok(())
+        model.set_rates(rates).with_context(|| format!("--doubtful {doubtful} --unfamiliar {unfamiliar}"))
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use dab_core::artifact::schema::{LayerMeta, MAJOR, MINOR, Residual};
+use dab_core::artifact::schema::{LayerMeta, MAJOR, Residual};
 use dab_core::{Activation, Model};
 use serde_json::{Value, json};
 
@@ -56,12 +56,17 @@ fn volume(log_det: f32) -> f32 {
     0.5 * log_det
 }
 
+/// The format that the model needs: 1.0, or 1.1 with channels.
+fn format(model: &Model<'_>) -> String {
+    format!("{MAJOR}.{}", u8::from(model.channels_meta().is_some()))
+}
+
 fn describe(args: &Args, artifact: &ModelFile, model: &Model<'_>) -> Result<String> {
     let mut t = String::new();
     let bytes = artifact.bytes().len();
     writeln!(t, "{}: {}", args.model.display(), text::flow(model))?;
     writeln!(t, "\nsize         {}", text::cost(model, bytes))?;
-    writeln!(t, "identity     {:08x} (CRC-32C), format {MAJOR}.{MINOR}", artifact.identity())?;
+    writeln!(t, "identity     {:08x} (CRC-32C), format {}", artifact.identity(), format(model))?;
     describe_flow(&mut t, model)?;
     describe_codes(&mut t, model, args.all)?;
     describe_calibration(&mut t, model)?;
@@ -206,7 +211,7 @@ fn describe_json(artifact: &ModelFile, model: &Model<'_>) -> Value {
         })
     });
     json!({
-        "format": format!("{MAJOR}.{MINOR}"),
+        "format": format(model),
         "identity": format!("{:08x}", artifact.identity()),
         "inputs": shape.inputs,
         "normalized": meta.normalized,

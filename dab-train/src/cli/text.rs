@@ -67,6 +67,7 @@ pub fn plural(n: u64, one: &str) -> String {
 pub const fn verdict(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Familiar => "familiar",
+        Verdict::Ambiguous => "ambiguous",
         Verdict::Doubtful => "doubtful",
         Verdict::Unfamiliar => "unfamiliar",
     }

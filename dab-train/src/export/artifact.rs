@@ -37,7 +37,7 @@ pub fn artifact(trained: &Snapshot, held_out: &Table, info: Vec<(String, String)
     let draft = spec.to_bytes().context("the trained model cannot be stored")?;
     if held_out.rows > 0 {
         let scores = scores(&draft, held_out)?;
-        spec.calibration = Some(CalibrationSpec { scores, rates: Rates::DEFAULT });
+        spec.calibration = Some(CalibrationSpec { rates: Rates::for_held_out(scores.len() as u32), scores });
     }
     spec.to_bytes().context("the calibration table cannot be stored")
 }
@@ -113,6 +113,7 @@ fn spec(trained: &Snapshot, info: Vec<(String, String)>) -> Spec {
         decoder: Some(decoder(trained)),
         calibration: None,
         self_test: Vec::new(),
+        channels: None,
         info,
     }
 }

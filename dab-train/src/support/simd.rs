@@ -50,7 +50,7 @@ impl Isa for Widest {
 mod tests {
     use super::*;
     use dab_core::artifact::AlignedBytes;
-    use dab_core::artifact::writer::{Codes, DecoderSpec, Dense, Head, Spec};
+    use dab_core::artifact::writer::{ChannelsSpec, Codes, DecoderSpec, Dense, Head, Spec};
     use dab_core::{Activation, CovarianceKind, Task};
 
     /// A model with every kernel in it; the values only have to be irregular.
@@ -62,7 +62,11 @@ mod tests {
             (state >> 8) as f32 / (1 << 23) as f32 - 1.0
         };
         let mut values = |n: usize| (0..n).map(|_| value()).collect::<Vec<f32>>();
-        let square = if covariance == CovarianceKind::Diagonal { dim } else { dim * dim };
+        let square = match covariance {
+            CovarianceKind::Diagonal => dim,
+            CovarianceKind::Constant => 0,
+            CovarianceKind::Spectral | CovarianceKind::Cholesky => dim * dim,
+        };
         let covs = (0..codes * square).map(|i: usize| match covariance {
             CovarianceKind::Diagonal => 0.5 + (i % 7) as f64 * 0.1,
             _ if (i % square).is_multiple_of(dim + 1) => 0.7,
@@ -99,6 +103,7 @@ mod tests {
             }),
             calibration: None,
             self_test: vec![],
+            channels: (covariance == CovarianceKind::Constant).then(ChannelsSpec::default),
             info: vec![],
         };
         AlignedBytes::from(&*spec.to_bytes().unwrap())

@@ -10,7 +10,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
-use dab_core::{InputError, Model, SelfTestError, aligned_artifact};
+use dab_core::{InputError, Model, SelfTestError, Verdict, aligned_artifact};
 
 /// Inputs for each model.
 pub const INPUTS: u32 = 100_000;
@@ -112,7 +112,13 @@ pub fn run(artifact: &[u8], inputs: u32, hash: &mut Hash) -> Result<(), Failure>
             Ok(a) => {
                 hash.word(a.uncertainty.to_bits());
                 hash.word(a.p_value.map_or(u32::MAX, f32::to_bits));
-                hash.word(a.verdict.map_or(u32::MAX, |v| v as u32));
+                hash.word(match a.verdict {
+                    None => u32::MAX,
+                    Some(Verdict::Familiar) => 0,
+                    Some(Verdict::Doubtful) => 1,
+                    Some(Verdict::Unfamiliar) => 2,
+                    Some(Verdict::Ambiguous) => 3,
+                });
                 hash.word(a.nearest as u32);
                 hash.word(a.nearest_distance.to_bits());
                 hash.word(a.saturated.into());

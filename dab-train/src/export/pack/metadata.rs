@@ -53,7 +53,9 @@ impl Metadata {
 
     /// `covariance`.
     pub fn covariance(&mut self) -> Result<Option<CovarianceKind>, PackError> {
-        self.choice("covariance", &CovarianceKind::ALL.map(|kind| (kind.name(), kind)))
+        // A constant covariance needs channels, which are fitted, not packed.
+        let kinds = [CovarianceKind::Diagonal, CovarianceKind::Spectral, CovarianceKind::Cholesky];
+        self.choice("covariance", &kinds.map(|kind| (kind.name(), kind)))
     }
 
     /// `alpha`; 1, the usual temperature, when it is missing.

@@ -50,6 +50,7 @@ pub fn spec_from_safetensors(bytes: &[u8]) -> Result<Spec, PackError> {
         decoder: decoder(&tensors, &mut metadata, dim)?,
         calibration: calibration(&tensors, &mut metadata)?,
         self_test: self_test(&tensors, inputs)?,
+        channels: None,
         info: metadata.rest()?,
     };
     check_names(&spec)?;
@@ -170,6 +171,7 @@ fn head(
         let formula = match covariance {
             CovarianceKind::Diagonal => "2 d",
             CovarianceKind::Spectral | CovarianceKind::Cholesky => "d + d (d + 1) / 2",
+            CovarianceKind::Constant => "d",
         };
         let kind = covariance.name();
         let mut advice = format!("a {kind} head gives {formula} values and codes.mean has d = {dim}");
