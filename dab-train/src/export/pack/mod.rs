@@ -268,7 +268,10 @@ fn calibration(tensors: &Tensors<'_>, metadata: &mut Metadata) -> Result<Option<
     if !matches!(*scores.shape, [n] if n > 0) {
         return Err(scores.misshapen("[n], n > 0", advice));
     }
-    Ok(Some(CalibrationSpec { scores: scores.narrow()?, rates: rates.unwrap_or(Rates::DEFAULT) }))
+    let scores = scores.narrow()?;
+    // Without rates in the file: the usual ones, or the smallest that so few scores can reach.
+    let rates = rates.unwrap_or_else(|| Rates::for_held_out(scores.len() as u32));
+    Ok(Some(CalibrationSpec { scores, rates }))
 }
 
 fn self_test(tensors: &Tensors<'_>, inputs: usize) -> Result<Vec<Vec<f32>>, PackError> {
