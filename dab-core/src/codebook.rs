@@ -21,7 +21,7 @@ pub use fixed::{CodeCovariance, Codebook, CodebookError, PushError};
 
 use crate::divergence::{self, CodeView, Precision};
 use crate::gaussian::GaussianView;
-use crate::linalg::dot::{LANES, WIDE, fold, take};
+use crate::linalg::dot::{IS_64_BIT, LANES, fold, take};
 pub use crate::linalg::triangle::Layout;
 use crate::linalg::triangle::{Triangle, packed_len};
 use crate::scalar::{SMALLEST, exp, flush, saturate};
@@ -136,7 +136,7 @@ impl<'a> CodebookView<'a> {
     pub fn distances_into(&self, p: &GaussianView<'_>, distances: &mut [f32]) {
         // On a wide machine the kind is decided once, not once a code.
         match self.layout {
-            _ if !WIDE => {
+            _ if !IS_64_BIT => {
                 for (distance, code) in distances.iter_mut().zip(self.codes()) {
                     *distance = divergence::kl(p, &code);
                 }
@@ -181,7 +181,7 @@ impl<'a> CodebookView<'a> {
             excess[lane % LANES] += w * (d - nearest_distance);
         };
         let ((d, d_tail), (pi, pi_tail)) = (distances.as_chunks::<LANES>(), self.priors.as_chunks::<LANES>());
-        if WIDE {
+        if IS_64_BIT {
             // Blocks of known length, of which a wide machine computes all weights at once.
             for (d, pi) in d.iter().zip(pi) {
                 for lane in 0..LANES {

@@ -13,7 +13,7 @@
 //! ([`per_dimension_into`]).
 
 use crate::gaussian::{GaussianView, Spread};
-use crate::linalg::dot::{LANES, Lanes, WIDE, accumulate_from, add_tail, fold};
+use crate::linalg::dot::{IS_64_BIT, LANES, Lanes, accumulate_from, add_tail, fold};
 pub use crate::linalg::triangle::Triangle;
 use crate::scalar::{flush, ln, saturate};
 
@@ -110,7 +110,7 @@ fn row_energy(mean: &[f32], factor: &[f32], lower: bool, code_mean: &[f32], r: &
     let dim = mean.len();
     let mut acc = [0.0; LANES];
     for first in (0..dim).step_by(LANES) {
-        let block = if dim - first >= LANES && (WIDE || !lower) {
+        let block = if dim - first >= LANES && (IS_64_BIT || !lower) {
             full_block(factor, dim, first, lower, r)
         } else {
             part_block(factor, dim, first, lower, r)

@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::linalg::dot::{WIDE, dot};
+use crate::linalg::dot::{IS_64_BIT, dot};
 use crate::scalar::{elu, gelu, silu, sqrt, tame, tanh};
 
 /// What follows an affine map. The order is the artifact's encoding: append only.
@@ -66,7 +66,7 @@ impl Activation {
         match self {
             Self::Identity => map(values, Self::Identity),
             // On a small machine one loop for all others, on a wide one a loop for each: it does many values at a time.
-            _ if !WIDE => map(values, self),
+            _ if !IS_64_BIT => map(values, self),
             Self::Relu => map(values, Self::Relu),
             Self::Elu => map(values, Self::Elu),
             Self::Gelu => map(values, Self::Gelu),

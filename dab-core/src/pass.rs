@@ -19,7 +19,7 @@ use crate::error::InputError;
 use crate::gaussian::{GaussianView, Spread};
 use crate::isa::{Isa, Kernel};
 use crate::layers::{add_into, normalize_into, unit};
-use crate::linalg::dot::{WIDE, affine_into, take};
+use crate::linalg::dot::{IS_64_BIT, affine_into, take};
 use crate::linalg::jacobi;
 use crate::model::{Decoder, Model, check_len};
 use crate::scalar::{saturate, tame};
@@ -350,7 +350,7 @@ impl<'s> Kernel for Pass<'_, '_, 's> {
     #[inline(always)]
     fn call(self) -> Self::Output {
         // On a wide machine first without a branch per value: it does many at a time.
-        if (!WIDE || self.input.iter().fold(false, |bad, x| bad | !x.is_finite()))
+        if (!IS_64_BIT || self.input.iter().fold(false, |bad, x| bad | !x.is_finite()))
             && let Some(index) = self.input.iter().position(|x| !x.is_finite())
         {
             return Err(InputError::NonFinite { index });

@@ -15,13 +15,13 @@ pub const LANES: usize = 8;
 pub type Lanes = [f32; LANES];
 
 /// Machines with wide registers take four rows at a time, small ones a row at a time: the same bits.
-pub const WIDE: bool = cfg!(target_pointer_width = "64");
+pub const IS_64_BIT: bool = cfg!(target_pointer_width = "64");
 
 /// The same values, which the compiler of a wide machine must lay out as arrays: left to itself it mixes the
 /// lanes of what comes before with those of what follows, and computes both in pairs or one by one.
 #[inline(always)]
 fn settled<T>(values: T) -> T {
-    if WIDE { core::hint::black_box(values) } else { values }
+    if IS_64_BIT { core::hint::black_box(values) } else { values }
 }
 
 /// Sum of the lanes, in the order of the module's formula.
@@ -38,7 +38,7 @@ pub fn fold(lanes: Lanes) -> f32 {
 /// leaves its register. A small one adds them where they belong. Adding zeros changes no bit.
 #[inline(always)]
 pub fn add_tail(acc: &mut Lanes, terms: impl Iterator<Item = f32>) {
-    if WIDE {
+    if IS_64_BIT {
         let mut padded = [0.0; LANES];
         for (p, term) in padded.iter_mut().zip(terms) {
             *p = term;
@@ -57,7 +57,7 @@ pub fn add_tail(acc: &mut Lanes, terms: impl Iterator<Item = f32>) {
 /// and keeps them in memory.
 #[inline(always)]
 fn add_chunk(acc: &mut Lanes, a: &Lanes, b: &Lanes, term: impl Fn(f32, f32) -> f32) {
-    if WIDE {
+    if IS_64_BIT {
         for ((s, &a), &b) in acc.iter_mut().zip(a).zip(b) {
             *s += term(a, b);
         }
@@ -101,7 +101,7 @@ pub fn dot(a: &[f32], b: &[f32]) -> f32 {
 /// Sum of `term(x)` over `x`, in lanes.
 #[inline(always)]
 pub fn sum(x: &[f32], term: impl Fn(f32) -> f32) -> f32 {
-    if WIDE {
+    if IS_64_BIT {
         return fold(accumulate(x, x, |x, _| term(x)));
     }
     let mut acc = [0.0; LANES];
@@ -122,7 +122,7 @@ pub fn take(values: &[f32], n: usize) -> (&[f32], &[f32]) {
 #[cfg_attr(target_pointer_width = "64", inline(always))]
 pub fn affine_into(out: &mut [f32], weight: &[f32], bias: &[f32], x: &[f32]) {
     let mut rest = weight;
-    let (blocks, tail) = if WIDE { out.as_chunks_mut::<4>() } else { (&mut [][..], &mut *out) };
+    let (blocks, tail) = if IS_64_BIT { out.as_chunks_mut::<4>() } else { (&mut [][..], &mut *out) };
     for block in blocks {
         let (r0, after) = take(rest, x.len());
         let (r1, after) = take(after, x.len());

@@ -15,7 +15,7 @@
 //! circle method), so that in a sweep every pair meets once and every column comes home. The rows, which are
 //! contiguous, are found by a list instead.
 
-use super::dot::{LANES, WIDE};
+use super::dot::{IS_64_BIT, LANES};
 
 /// The largest dimension that the number of sweeps and the stated accuracy were measured for.
 pub const MAX_DIM: usize = 64;
@@ -30,7 +30,7 @@ const ACCURACY: f32 = 4.0;
 const NEGLIGIBLE: f32 = 0.5 * f32::EPSILON;
 
 /// Pairs whose angles are computed together: four lanes of one register on a wide machine.
-const BLOCK: usize = if WIDE { 4 } else { 1 };
+const BLOCK: usize = if IS_64_BIT { 4 } else { 1 };
 
 /// Sweeps over all pairs, after which the hardest family of matrices in the tests has converged (for
 /// dimension 8 those are repeated eigenvalues; most others need two sweeps fewer).
@@ -101,7 +101,7 @@ pub fn decompose(
         *x *= inverse;
     }
     // The same code with the size known to the compiler: a wide machine keeps a row in one register.
-    if WIDE && dim == LANES {
+    if IS_64_BIT && dim == LANES {
         sweep(a, u, order, angles, LANES);
     } else {
         sweep(a, u, order, angles, dim);
@@ -201,7 +201,7 @@ fn rotated(x: f32, y: f32, c: f32, s: f32) -> (f32, f32) {
 /// Rotates the first against the second half of every row of A, which then moves on.
 #[inline(always)]
 fn turn_columns(a: &mut [f32], width: usize, cosines: &[f32], sines: &[f32]) {
-    if WIDE
+    if IS_64_BIT
         && width == LANES
         && let (Some(&c), Some(&s)) = (cosines.first_chunk::<4>(), sines.first_chunk::<4>())
     {
