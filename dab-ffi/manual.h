@@ -132,7 +132,8 @@ typedef int32_t dab_status;
 @monitor@
 
 /* ---------------------------------------------------------------------------------------------------------------- *
- * EXPLORE: uncertainty as a reward, for reinforcement learning.
+ * EXPLORE: uncertainty as a reward, for reinforcement learning. A model's codebook is frozen, so its bonus does not fade
+ * while an agent learns: take the bonus of a memory that learns (dab_memory.h).
  * ---------------------------------------------------------------------------------------------------------------- */
 
 @explore@
@@ -140,8 +141,8 @@ typedef int32_t dab_status;
 /* ---------------------------------------------------------------------------------------------------------------- *
  * STATUS NUMBERS
  *
- * -1 to -17: the call is refused. These are mistakes in the program, except DAB_ERR_NON_FINITE (a broken sensor, say),
- * DAB_ERR_NOT_CALIBRATED, DAB_ERR_SAVED_STATE and DAB_ERR_UNKNOWN_MEMBER (the library is too old).
+ * -1 to -18: the call is refused. These are mistakes in the program, except DAB_ERR_NON_FINITE (a broken sensor, say),
+ * DAB_ERR_NOT_CALIBRATED, DAB_ERR_SAVED_STATE, DAB_ERR_MEMORY_FULL and DAB_ERR_UNKNOWN_MEMBER (the library is too old).
  * -20, -21: never use this model on this machine. -30: files. -100 and below: the artifact is damaged, of another
  * version, or breaks a rule of the format. A number never gets another meaning.
  * ---------------------------------------------------------------------------------------------------------------- */

@@ -15,6 +15,7 @@
 #define DAB_HPP
 
 #include "dab.h"
+#include "dab_memory.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -287,6 +288,67 @@ class exploration {
 
  private:
   dab_exploration words_{};
+};
+
+// How often was something like this seen? A memory of up to Codes codes of dimension Dim, its storage inside. Neither
+// copied nor moved: its address is the handle.
+//
+//     dab::memory<256, 4> memory;
+//     if (auto s = memory.init(0.1f); !s.ok()) return fail(s.what());
+//     if (auto n = memory.observe(state); n.ok()) reward += 0.1f * n->bonus;
+template <std::uint32_t Codes, std::uint32_t Dim>
+class memory {
+ public:
+  memory() noexcept = default;
+  memory(const memory &) = delete;
+  memory &operator=(const memory &) = delete;
+  // What lies within a distance of `std` is the same. `config`: 0 in a member is its default.
+  [[nodiscard]] status init(float std, dab_memory_config config = {}) noexcept {
+    config.size = sizeof config;
+    config.codes = Codes;
+    config.dim = Dim;
+    config.std = std;
+    return dab_memory_init(storage_, sizeof storage_, &config, &handle_);
+  }
+  [[nodiscard]] dab_memory *handle() noexcept { return handle_; }
+  // Without `std`, the memory's own.
+  [[nodiscard]] result<dab_novelty> assess(span<const float> mean, span<const float> std = {}) noexcept {
+    return call(dab_memory_assess, mean, std);
+  }
+  [[nodiscard]] result<dab_novelty> observe(span<const float> mean, span<const float> std = {}) noexcept {
+    return call(dab_memory_observe, mean, std);
+  }
+  [[nodiscard]] result<dab_novelty> teach(span<const float> mean, span<const float> std = {}) noexcept {
+    return call(dab_memory_teach, mean, std);
+  }
+  [[nodiscard]] status clear() noexcept { return dab_memory_clear(handle_); }
+  [[nodiscard]] result<dab_memory_statistics> statistics() noexcept {
+    dab_memory_statistics out{};
+    out.size = sizeof out;
+    const auto number = dab_memory_stats(handle_, &out);
+    if (number != DAB_OK) return status(number);
+    return out;
+  }
+  [[nodiscard]] status save(span<unsigned char> bytes) noexcept {
+    return dab_memory_save(handle_, bytes.data(), bytes.size());
+  }
+  [[nodiscard]] status restore(span<const unsigned char> bytes) noexcept {
+    return dab_memory_restore(handle_, bytes.data(), bytes.size());
+  }
+
+ private:
+  template <class F>
+  result<dab_novelty> call(F function, span<const float> mean, span<const float> std) noexcept {
+    if (std.size() != 0 && std.size() != mean.size()) return status(DAB_ERR_LENGTH);
+    dab_novelty out{};
+    out.size = sizeof out;
+    const auto number = function(handle_, mean.data(), std.size() == 0 ? nullptr : std.data(), mean.size(), &out);
+    if (number != DAB_OK) return status(number);
+    return out;
+  }
+
+  std::uint64_t storage_[DAB_MEMORY_BYTES(Codes, Dim) / 8] = {};
+  dab_memory *handle_ = nullptr;
 };
 
 }  // namespace dab

@@ -167,6 +167,12 @@ impl<'a> MemoryView<'a> {
         self.dim
     }
 
+    /// The sum of all counts.
+    #[must_use]
+    pub fn total(&self) -> f32 {
+        sum(take(self.counts, self.head.used).0, |n| n)
+    }
+
     /// The settings.
     #[must_use]
     pub const fn config(&self) -> &Config {
@@ -310,20 +316,7 @@ impl<'a> MemoryView<'a> {
                 }
             }
             Width::EveryStd(std) => to_variance.fill(squared(std)),
-            Width::Spread(Spread::Identity) => to_variance.fill(1.0),
-            Width::Spread(Spread::Diagonal(values)) => {
-                for (to, &v) in to_variance.iter_mut().zip(values) {
-                    *to = domain_variance(v);
-                }
-            }
-            Width::Spread(Spread::Full { factor, .. }) => {
-                let mut rest = factor;
-                for to in to_variance.iter_mut() {
-                    let (row, after) = take(rest, self.dim);
-                    rest = after;
-                    *to = domain_variance(sum(row, |x| x * x));
-                }
-            }
+            Width::Spread(spread) => variances_into(spread, to_variance),
         }
         Ok(())
     }
@@ -452,6 +445,41 @@ fn book<'b>(alpha: f32, dim: usize, parts: [&'b [f32]; 4], count: usize) -> Code
         layout: PrecisionLayout::Diagonal,
         log_dets: take(log_dets, count).0,
         priors: take(counts, count).0,
+    }
+}
+
+/// The standard deviation of a precision, both in the numeric domain.
+#[must_use]
+pub fn std_of(precision: f32) -> f32 {
+    sqrt(1.0 / precision)
+}
+
+/// Writes the standard deviation of each dimension of a spread.
+pub fn stds_into(spread: Spread<'_>, out: &mut [f32]) {
+    variances_into(spread, out);
+    for v in out {
+        *v = sqrt(*v);
+    }
+}
+
+/// Writes the variance of each dimension of a spread, limited to the numeric domain.
+fn variances_into(spread: Spread<'_>, out: &mut [f32]) {
+    match spread {
+        Spread::Identity => out.fill(1.0),
+        Spread::Diagonal(values) => {
+            for (to, &v) in out.iter_mut().zip(values) {
+                *to = domain_variance(v);
+            }
+        }
+        Spread::Full { factor, .. } => {
+            let dim = out.len();
+            let mut rest = factor;
+            for to in out {
+                let (row, after) = take(rest, dim);
+                rest = after;
+                *to = domain_variance(sum(row, |x| x * x));
+            }
+        }
     }
 }
 

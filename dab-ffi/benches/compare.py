@@ -37,7 +37,7 @@ def set_up():
         write = ["cargo", "bench", "--quiet", "-p", "dab-ffi", "--", "--write", folder]
         subprocess.run(write, cwd=ROOT, check=True)
         one = dict.fromkeys(["OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"], "1")
-        paths = {"DAB_LIBRARY": f"{folder}/dab/lib/libdab.so", "PYTHONPATH": str(ROOT / "examples/python-ctypes")}
+        paths = {"DAB_LIBRARY": f"{folder}/dab/lib/libdab.so", "PYTHONPATH": str(ROOT / "python/src")}
         quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
         command = [python, __file__, "--measure", folder, *sys.argv[1:]]
         return subprocess.run(command, env={**os.environ, **one, **paths, **quiet}).returncode
@@ -65,17 +65,18 @@ def numbers(folder, name):
 def dab_call(folder, name, n):
     import ctypes
 
-    import dab
+    import dab_uncertainty as dab
+    from dab_uncertainty._library import ASSESSMENT, lib
     import numpy as np
 
     model = dab.Model(f"{folder}/{name}.dab")
-    x, out = n["input"], np.zeros(1, dab.ASSESSMENT)
-    out["size"] = dab.ASSESSMENT.itemsize
-    call, size, at = dab._lib.dab_assess, ctypes.c_size_t, ctypes.c_void_p
-    call.restype, scratch = ctypes.c_int32, model._scratch
+    x, out = n["input"], np.zeros(1, ASSESSMENT)
+    out["size"] = ASSESSMENT.itemsize
+    call, size, at = lib.dab_assess, ctypes.c_size_t, ctypes.c_void_p
+    call.restype, scratch = ctypes.c_int32, np.empty(lib.dab_scratch_bytes(model.handle) // 4, np.float32)
     # Made once: what is left of Python in the time is one call.
     memory = (at(scratch.ctypes.data), size(scratch.nbytes))
-    data = (model._handle, at(x.ctypes.data), size(x.size), *memory, at(out.ctypes.data))
+    data = (model.handle, at(x.ctypes.data), size(x.size), *memory, at(out.ctypes.data))
 
     def answer():
         assert call(*data) == 0

@@ -29,6 +29,11 @@ pub mod monitor;
 
 pub mod explore;
 
+pub mod ellipse;
+pub mod memory;
+pub mod saved;
+pub mod taught;
+
 #[cfg(feature = "host")]
 pub mod host;
 

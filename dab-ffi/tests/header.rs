@@ -1,4 +1,4 @@
-//! `include/dab.h` is `manual.h` with the declarations that cbindgen makes of this crate:
+//! `include/dab.h` is `manual.h`, and `include/dab_memory.h` is `memory.h`, with the declarations that cbindgen makes of this crate:
 //! `DAB_BLESS=1 cargo test -p dab-ffi --test header` writes it, the plain test fails when it is stale.
 //!
 //! A line `@model version@` of `manual.h` stands for the numbers, structs and functions of `src/model.rs` and
@@ -10,10 +10,10 @@ use std::mem::{offset_of, size_of};
 use std::path::{Path, PathBuf};
 
 use cbindgen::{Builder, Config, DocumentationLength, DocumentationStyle, Language, SortKey, Style};
-use dab::{assess, explore, model, monitor};
+use dab::{assess, explore, memory, model, monitor};
 
 /// Rust's names and C's.
-const NAMES: [(&str, &str); 9] = [
+const NAMES: [(&str, &str); 14] = [
     ("Status", "dab_status"),
     ("Handle", "dab_model"),
     ("Shape", "dab_shape"),
@@ -23,6 +23,11 @@ const NAMES: [(&str, &str); 9] = [
     ("MonitorStatistics", "dab_monitor_statistics"),
     ("ExplorationConfig", "dab_exploration_config"),
     ("Exploration", "dab_exploration"),
+    ("MemoryConfig", "dab_memory_config"),
+    ("Memory", "dab_memory"),
+    ("MemoryStatistics", "dab_memory_statistics"),
+    ("Novelty", "dab_novelty"),
+    ("Ellipse", "dab_ellipse"),
 ];
 
 /// Columns of the header.
@@ -33,7 +38,7 @@ type Layout = (&'static str, usize, &'static str, usize);
 
 /// Where Rust has the members. With the size, the place of the last member shows a compiler that packs structs or
 /// aligns 64-bit numbers in another way.
-fn layouts() -> [Layout; 7] {
+fn layouts() -> [Layout; 10] {
     macro_rules! layout {
         ($c:literal, $rust:ty, $last:ident) => {
             ($c, size_of::<$rust>(), stringify!($last), offset_of!($rust, $last))
@@ -47,6 +52,9 @@ fn layouts() -> [Layout; 7] {
         layout!("dab_monitor_statistics", monitor::MonitorStatistics, max),
         layout!("dab_exploration", explore::Exploration, words),
         layout!("dab_exploration_config", explore::ExplorationConfig, centered),
+        layout!("dab_memory_config", memory::MemoryConfig, horizon),
+        layout!("dab_novelty", memory::Novelty, nearest_distance),
+        layout!("dab_memory_statistics", memory::MemoryStatistics, visits),
     ]
 }
 
@@ -213,10 +221,10 @@ fn tidy(text: &str) -> String {
     text.trim_end().into()
 }
 
-#[test]
-fn the_header_is_up_to_date() {
+/// Makes a header of its manual, and fails if the committed one is another.
+fn up_to_date(manual: &str, header: &str) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let manual = std::fs::read_to_string(root.join("manual.h")).unwrap();
+    let manual = std::fs::read_to_string(root.join(manual)).unwrap();
     let mut text = String::new();
     for line in manual.lines() {
         match line.strip_prefix('@').and_then(|line| line.strip_suffix('@')) {
@@ -225,12 +233,22 @@ fn the_header_is_up_to_date() {
         }
         text += "\n";
     }
-    let path = root.join("include/dab.h");
+    let path = root.join("include").join(header);
     if std::env::var_os("DAB_BLESS").is_some() {
         std::fs::write(&path, &text).unwrap();
     }
     let committed = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(committed == text, "include/dab.h is stale: DAB_BLESS=1 cargo test -p dab-ffi --test header");
+    assert!(committed == text, "include/{header} is stale: DAB_BLESS=1 cargo test -p dab-ffi --test header");
     let lines = text.lines().count();
     assert!(lines <= 500, "{lines} lines: shorten the prose");
+}
+
+#[test]
+fn the_header_is_up_to_date() {
+    up_to_date("manual.h", "dab.h");
+}
+
+#[test]
+fn the_header_of_the_memory_is_up_to_date() {
+    up_to_date("memory.h", "dab_memory.h");
 }

@@ -82,6 +82,14 @@ int main() {
   std::array<unsigned char, DAB_EXPLORATION_SAVED_BYTES> saved{};
   check(exploration.init(bonus).ok() && exploration.update(seen).ok() && exploration.compute(seen, 0, out).ok(), "a bonus");
   check(out[2] > out[0] && exploration.save(saved).ok() && exploration.restore(saved).ok(), "save and restore");
+  dab::memory<8, 2> memory;
+  const std::array<float, 2> here{1, 2}, there{5, 2};
+  check(memory.observe(here).status().number() == DAB_ERR_NULL, "a memory before its start");
+  check(memory.init(0.1f).ok() && memory.observe(here).ok() && memory.observe(here)->bonus < 1, "a memory");
+  check(memory.assess(there)->bonus == 1 && memory.teach(there)->spawned == 1, "somewhere else, taught");
+  check(memory.clear().ok() && memory.statistics()->used == 1 && memory.assess(here)->bonus == 1, "what is taught stays");
+  std::array<unsigned char, 256> state{};
+  check(memory.save(state).ok() && memory.restore(state).ok(), "save and restore a memory");
   std::printf(failures ? "%d failures\n" : "all checks hold\n", failures);
   return failures != 0;
 }

@@ -1,0 +1,1 @@
+../../include/dab_memory.h

@@ -1,0 +1,63 @@
+/* dab_memory.h: learning where the program runs. How often was something like this seen before?
+ *
+ * A memory is a small codebook that starts empty. Each input, a vector with a standard deviation, is compared with the
+ * codes and then learned: one that is far from all becomes a new code, any other moves the nearest one. Memory and time
+ * are fixed; the bits are the same on every processor. Everything that dab.h says about memory, threads, errors and
+ * structs holds here.
+ *
+ * EXPLORE, in the loop of a learning agent:
+ *
+ *     static uint64_t storage[DAB_MEMORY_BYTES(256, 4) / 8];
+ *     dab_memory_config config = { .size = sizeof config, .codes = 256, .dim = 4, .std = 0.1f };
+ *     dab_memory *memory;
+ *     if (dab_memory_init(storage, sizeof storage, &config, &memory) != DAB_OK) stop();
+ *
+ *     dab_novelty n = { .size = sizeof n };
+ *     if (dab_memory_observe(memory, state, NULL, 4, &n) == DAB_OK) reward += 0.1f * n.bonus;
+ *
+ * For Q-learning, centre the bonus: give it to dab_exploration_update and dab_exploration_compute, `centered` 1.
+ *
+ * TEACH, on a robot: an operator says that what the model calls unfamiliar is normal from now on.
+ *
+ *     if (button) s = dab_teach(model, memory, input, inputs, scratch, sizeof scratch, &a);
+ *     else s = dab_assess_taught(model, memory, input, inputs, scratch, sizeof scratch, &a);
+ *
+ * It is generated: edit memory.h and the sources of dab-ffi. */
+
+#ifndef DAB_MEMORY_H
+#define DAB_MEMORY_H
+
+#include "dab.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Bytes of storage for a memory, a multiple of 8 so that it can be uint64_t storage[DAB_MEMORY_BYTES(codes, dim) / 8]. */
+#define DAB_MEMORY_BYTES(codes, dim) \
+    ((DAB_MEMORY_HEAD_BYTES + 4 * ((size_t)(codes) * (3 + 2 * (size_t)(dim)) + 2 * (size_t)(dim)) + 7) / 8 * 8)
+
+/* ---------------------------------------------------------------------------------------------------------------- *
+ * MEMORY
+ * ---------------------------------------------------------------------------------------------------------------- */
+
+@memory saved@
+
+/* ---------------------------------------------------------------------------------------------------------------- *
+ * A MODEL AND A MEMORY: encode an input, teach it, assess with what was taught.
+ * ---------------------------------------------------------------------------------------------------------------- */
+
+@taught@
+
+/* ---------------------------------------------------------------------------------------------------------------- *
+ * ELLIPSE: one ellipse around all features that were seen; cheap, for episodes and for features that are spread around
+ * 0; and random features where there is no model.
+ * ---------------------------------------------------------------------------------------------------------------- */
+
+@ellipse@
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* DAB_MEMORY_H */

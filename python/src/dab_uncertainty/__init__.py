@@ -1,0 +1,54 @@
+"""How far is an input from what was seen before?
+
+`Model` reads a model.dab and says how uncertain each input is. `Memory` starts empty, learns, and says how often something like
+an input was seen: an exploration bonus. `Exploration` scales a bonus, `Monitor` turns uncertainties into a decision.
+
+    import dab_uncertainty as dab
+
+    model = dab.Model("model.dab")
+    a = model.assess(rows)                       # [rows, inputs] → a.uncertainty, a.p_value, a.verdict, …
+
+    memory = dab.Memory(codes=256, dim=2, std=0.1)
+    reward += 0.1 * memory.observe(state).bonus
+
+Errors are exceptions with the words of the C library. Calls release the GIL.
+"""
+
+from ._library import Error, library_path
+from .check import check
+from .explore import Exploration
+from .fit import fit
+from .memory import Ellipse, Memory, Novelty, random_features, suggest_std
+from .model import Model
+from .monitor import Monitor
+
+__all__ = [
+    "Ellipse",
+    "Error",
+    "Exploration",
+    "Memory",
+    "Model",
+    "Monitor",
+    "Novelty",
+    "NoveltyVecWrapper",
+    "NoveltyWrapper",
+    "check",
+    "fit",
+    "library_path",
+    "random_features",
+    "suggest_std",
+]
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str):
+    # Gymnasium and Stable-Baselines3 are only imported by those who use them.
+    if name == "NoveltyWrapper":
+        from .gym import NoveltyWrapper
+
+        return NoveltyWrapper
+    if name == "NoveltyVecWrapper":
+        from .sb3 import NoveltyVecWrapper
+
+        return NoveltyVecWrapper
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

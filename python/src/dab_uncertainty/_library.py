@@ -1,0 +1,184 @@
+"""The C library through ctypes: where it is, what its functions take, and its errors. dab.h and dab_memory.h are the manual."""
+
+from __future__ import annotations
+
+import ctypes as c
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+#: The binary interface that this package is written for (DAB_ABI_VERSION).
+ABI = 2
+
+ASSESSMENT = np.dtype(
+    [
+        ("size", "u4"),
+        ("flags", "u4"),
+        ("uncertainty", "f4"),
+        ("p_value", "f4"),
+        ("verdict", "i4"),
+        ("nearest", "u4"),
+        ("nearest_distance", "f4"),
+    ]
+)
+
+NOVELTY = np.dtype(
+    [
+        ("size", "u4"),
+        ("spawned", "u4"),
+        ("bonus", "f4"),
+        ("visits", "f4"),
+        ("uncertainty", "f4"),
+        ("nearest", "u4"),
+        ("nearest_distance", "f4"),
+    ]
+)
+
+
+class Shape(c.Structure):
+    """dab_shape: the sizes of a model."""
+
+    _names = "size inputs outputs codes dim layers features covariance task calibration"
+    _fields_ = [(name, c.c_uint32) for name in _names.split()]
+
+
+class ExplorationConfig(c.Structure):
+    _fields_ = [
+        ("size", c.c_uint32),
+        ("schedule", c.c_uint32),
+        ("start", c.c_float),
+        ("end", c.c_float),
+        ("steps", c.c_uint64),
+        ("warmup", c.c_uint64),
+        ("clip", c.c_float),
+        ("centered", c.c_uint32),
+    ]
+
+
+class MonitorConfig(c.Structure):
+    _fields_ = [
+        ("size", c.c_uint32),
+        ("enter", c.c_float),
+        ("exit", c.c_float),
+        ("window", c.c_uint32),
+        ("enter_votes", c.c_uint32),
+        ("exit_votes", c.c_uint32),
+        ("min_dwell", c.c_uint32),
+        ("timeout", c.c_uint32),
+    ]
+
+
+class MemoryConfig(c.Structure):
+    _fields_ = [
+        ("size", c.c_uint32),
+        ("codes", c.c_uint32),
+        ("dim", c.c_uint32),
+        ("std", c.c_float),
+        ("spawn", c.c_float),
+        ("alpha", c.c_float),
+        ("widen", c.c_float),
+        ("keep", c.c_float),
+        ("horizon", c.c_uint32),
+    ]
+
+
+class MemoryStatistics(c.Structure):
+    _fields_ = [(name, c.c_uint32) for name in "size codes dim used taught saved_bytes".split()] + [("visits", c.c_float)]
+
+
+class Error(Exception):
+    """A call that the library refused. `status` is its number in dab.h."""
+
+    def __init__(self, status: int, context: str = "") -> None:
+        words = lib.dab_status_string(status).decode()
+        super().__init__(f"{context}: {words}" if context else words)
+        self.status = status
+
+
+def check(status: int, context: str = "") -> None:
+    """Raises `Error` unless the status is DAB_OK."""
+    if status != 0:
+        raise Error(status, context)
+
+
+def library_path() -> str:
+    """The library that is used: $DAB_LIBRARY, the one in this package, or what the loader finds."""
+    if "DAB_LIBRARY" in os.environ:
+        return os.environ["DAB_LIBRARY"]
+    name = {"darwin": "libdab.dylib", "win32": "dab.dll"}.get(sys.platform, "libdab.so")
+    own = Path(__file__).with_name(name)
+    return str(own) if own.exists() else name
+
+
+def _load() -> Any:
+    found = c.CDLL(library_path())
+    p, n, i, u, f = c.c_void_p, c.c_size_t, c.c_int32, c.c_uint32, c.c_float
+    for name, result, arguments in [
+        ("dab_status_string", c.c_char_p, [i]),
+        ("dab_abi_version", u, []),
+        ("dab_version", c.c_char_p, []),
+        ("dab_model_open", i, [c.c_char_p, c.POINTER(p)]),
+        ("dab_model_close", None, [p]),
+        ("dab_model_shape", i, [p, p]),
+        ("dab_scratch_bytes", n, [p]),
+        ("dab_set_rates", i, [p, f, f]),
+        ("dab_threshold", i, [p, f, p]),
+        ("dab_self_test", i, [p, p, n]),
+        ("dab_assess_batch", i, [p, p, n, n, p, n, p]),
+        ("dab_predict", i, [p, p, n, p, n, p, n, p]),
+        ("dab_explain", i, [p, p, n, p, p, n, p, n, p, n, p]),
+        ("dab_encode", i, [p, p, n, p, p, n, p, n]),
+        ("dab_exploration_init", i, [p, p]),
+        ("dab_exploration_update", i, [p, p, n]),
+        ("dab_exploration_compute", i, [p, p, n, c.c_uint64, p]),
+        ("dab_exploration_save", i, [p, p, n]),
+        ("dab_exploration_restore", i, [p, p, n]),
+        ("dab_monitor_init", i, [p, p]),
+        ("dab_monitor_observe", i, [p, u, f]),
+        ("dab_monitor_poll", i, [p, u]),
+        ("dab_memory_bytes", n, [u, u]),
+        ("dab_memory_init", i, [p, n, p, c.POINTER(p)]),
+        ("dab_memory_assess", i, [p, p, p, n, p]),
+        ("dab_memory_observe", i, [p, p, p, n, p]),
+        ("dab_memory_observe_batch", i, [p, p, p, n, n, p]),
+        ("dab_memory_teach", i, [p, p, p, n, p]),
+        ("dab_memory_clear", i, [p]),
+        ("dab_memory_remove", i, [p, u]),
+        ("dab_memory_code", i, [p, u, p, p, n, p]),
+        ("dab_memory_stats", i, [p, p]),
+        ("dab_memory_save", i, [p, p, n]),
+        ("dab_memory_restore", i, [p, p, n]),
+        ("dab_teach", i, [p, p, p, n, p, n, p]),
+        ("dab_assess_taught", i, [p, p, p, n, p, n, p]),
+        ("dab_ellipse_bytes", n, [u]),
+        ("dab_ellipse_init", i, [p, n, u, f, c.POINTER(p)]),
+        ("dab_ellipse_observe", i, [p, p, n, u, p]),
+        ("dab_ellipse_clear", i, [p]),
+        ("dab_random_features", i, [u, f, p, n, p, n]),
+    ]:
+        function = getattr(found, name)
+        function.restype, function.argtypes = result, arguments
+    if found.dab_abi_version() != ABI:
+        raise ImportError(
+            f"{library_path()} has the binary interface {found.dab_abi_version()}, this package needs {ABI}: install both of one version"
+        )
+    return found
+
+
+lib = _load()
+
+
+def floats(values: Any) -> np.ndarray:
+    """The values as C has them: float32, one after the other. Not copied if they are so already."""
+    return np.ascontiguousarray(values, dtype=np.float32)
+
+
+def rows_of(values: Any, width: int, what: str) -> np.ndarray:
+    """`values` as [rows, width]."""
+    found = np.atleast_2d(floats(values))
+    if found.ndim != 2 or found.shape[1] != width:
+        raise ValueError(f"{what} are {np.shape(values)}, wanted is [rows, {width}] or [{width}]")
+    return found

@@ -1,0 +1,60 @@
+"""What both wrappers share: encoder, memory, normaliser, schedule, and what is saved."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any, Callable, Optional
+
+import numpy as np
+
+from .explore import Exploration
+from .memory import Memory
+
+
+class Bonus:
+    """From an observation to an intrinsic reward."""
+
+    def __init__(
+        self,
+        memory: Memory,
+        weight: float,
+        end: float,
+        steps: int,
+        schedule: str,
+        encoder: Optional[Callable[[Any], Any]],
+        learning_starts: int,
+        centered: bool,
+    ) -> None:
+        self.memory, self.encoder = memory, encoder
+        self.learning_starts, self.steps = learning_starts, 0
+        self.exploration = Exploration(weight, end, max(steps, 1), schedule, centered=centered)
+        self.training = True
+
+    def encode(self, observation: Any) -> np.ndarray:
+        found = self.encoder(observation) if self.encoder else observation
+        if isinstance(found, (dict, tuple)):
+            raise TypeError("the observation is not an array: give an `encoder` that makes a vector of it")
+        return np.asarray(found, np.float32).ravel()
+
+    def __call__(self, observation: Any) -> "tuple[float, float, float]":
+        """The intrinsic reward, the raw bonus and the visits of one observation that an action led to."""
+        x = self.encode(observation)
+        if not self.training:
+            found = self.memory.assess(x)
+            return 0.0, found.bonus, found.visits
+        found = self.memory.observe(x)
+        self.exploration.update([found.bonus])
+        self.steps += 1
+        reward = float(self.exploration([found.bonus], self.steps)[0]) if self.steps > self.learning_starts else 0.0
+        return reward, found.bonus, found.visits
+
+    def save(self, path: Any) -> None:
+        with open(path, "wb") as file:
+            pickle.dump({"memory": self.memory, "exploration": self.exploration.save(), "steps": self.steps}, file)
+
+    def load(self, path: Any) -> None:
+        with open(path, "rb") as file:
+            state = pickle.load(file)
+        self.memory.restore(state["memory"].save())
+        self.exploration.restore(state["exploration"])
+        self.steps = state["steps"]

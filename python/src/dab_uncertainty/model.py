@@ -1,0 +1,153 @@
+"""A trained model: how far is an input from the training data?"""
+
+from __future__ import annotations
+
+import ctypes as c
+import os
+import threading
+from typing import Any, NamedTuple, Optional
+
+import numpy as np
+
+from ._library import ASSESSMENT, Error, Shape, check, floats, lib, rows_of
+
+#: What the numbers in `verdict` mean.
+VERDICTS = {-1: "none", 0: "familiar", 1: "doubtful", 2: "unfamiliar"}
+
+
+class Explanation(NamedTuple):
+    """Why an input is as far as it is."""
+
+    uncertainty: float
+    #: Distance to each code, nats.
+    distances: np.ndarray
+    #: Weight of each code; their sum is 1.
+    assignment: np.ndarray
+    #: What each latent dimension adds to the uncertainty, nats.
+    dimensions: np.ndarray
+
+
+class Model:
+    """A model file (.dab). Any number of threads may use one model."""
+
+    def __init__(self, path: "str | os.PathLike[str]") -> None:
+        self._handle: Optional[c.c_void_p] = None
+        handle = c.c_void_p()
+        check(lib.dab_model_open(os.fsencode(path), c.byref(handle)), os.fspath(path))
+        self._handle = handle
+        self.shape = Shape(size=c.sizeof(Shape))
+        check(lib.dab_model_shape(handle, c.byref(self.shape)))
+        self._threads = threading.local()
+        check(lib.dab_self_test(handle, *self._scratch()), os.fspath(path))
+
+    @classmethod
+    def load(cls, path: "str | os.PathLike[str]") -> "Model":
+        """The same as `Model(path)`."""
+        return cls(path)
+
+    @property
+    def handle(self) -> c.c_void_p:
+        """The `dab_model *`, for own calls of the C library."""
+        if self._handle is None:
+            raise ValueError("the model is closed")
+        return self._handle
+
+    def _scratch(self) -> tuple:
+        scratch = getattr(self._threads, "scratch", None)
+        if scratch is None:
+            scratch = self._threads.scratch = np.empty(lib.dab_scratch_bytes(self.handle) // 4, np.float32)
+        return scratch.ctypes.data, scratch.nbytes
+
+    def set_rates(self, doubtful: float, unfamiliar: float) -> None:
+        """Other false-alarm rates for the verdicts, 0 < unfamiliar <= doubtful < 1. While no other thread uses the model."""
+        check(lib.dab_set_rates(self.handle, doubtful, unfamiliar))
+
+    def threshold(self, rate: float) -> float:
+        """The uncertainty, in nats, that at most the share `rate` of familiar inputs exceeds."""
+        nats = c.c_float()
+        check(lib.dab_threshold(self.handle, rate, c.byref(nats)))
+        return nats.value
+
+    def assess(self, inputs: Any, out: Optional[np.ndarray] = None) -> np.recarray:
+        """One assessment a row: `.uncertainty` (nats), `.p_value`, `.verdict` (0 familiar, 1 doubtful, 2 unfamiliar, -1 none),
+        `.nearest`, `.nearest_distance`. Rows of float32 that lie one after the other are read in place. `out` may be what an
+        earlier call gave for as many rows."""
+        inputs = rows_of(inputs, self.shape.inputs, "inputs")
+        if out is None:
+            out = np.zeros(len(inputs), ASSESSMENT).view(np.recarray)
+        elif out.shape != (len(inputs),) or out.dtype.itemsize != ASSESSMENT.itemsize:
+            raise ValueError(f"out has {out.shape} results, there are {len(inputs)} inputs")
+        if len(inputs):
+            out["size"][0] = ASSESSMENT.itemsize
+            data = (inputs.ctypes.data, *inputs.shape, *self._scratch(), out.ctypes.data)
+            check(lib.dab_assess_batch(self.handle, *data))
+        return out
+
+    def assess_taught(self, memory: "Any", inputs: Any) -> np.recarray:
+        """`assess` where what was taught to `memory` counts as familiar."""
+        return self._with(memory, inputs, lib.dab_assess_taught)
+
+    def teach(self, memory: "Any", inputs: Any) -> np.recarray:
+        """Teaches `memory` (of `dim=model.shape.dim`) that the inputs are normal; gives their assessments afterwards."""
+        return self._with(memory, inputs, lib.dab_teach)
+
+    def _with(self, memory: "Any", inputs: Any, call: Any) -> np.recarray:
+        inputs = rows_of(inputs, self.shape.inputs, "inputs")
+        out = np.zeros(len(inputs), ASSESSMENT).view(np.recarray)
+        out["size"] = ASSESSMENT.itemsize
+        for i, x in enumerate(inputs):
+            place = out.ctypes.data + i * ASSESSMENT.itemsize
+            check(call(self.handle, memory.handle, x.ctypes.data, x.size, *self._scratch(), place))
+        return out
+
+    def predict(self, inputs: Any) -> np.ndarray:
+        """What the network predicts, [rows, outputs]: means, or logits."""
+        inputs = rows_of(inputs, self.shape.inputs, "inputs")
+        outputs = np.empty((len(inputs), self.shape.outputs), np.float32)
+        one = np.zeros(1, ASSESSMENT)
+        one["size"] = ASSESSMENT.itemsize
+        x, y = inputs.ctypes.data, outputs.ctypes.data
+        rest = (*self._scratch(), one.ctypes.data)
+        for _ in range(len(inputs)):
+            check(lib.dab_predict(self.handle, x, inputs.shape[1], y, outputs.shape[1], *rest))
+            x, y = x + inputs.strides[0], y + outputs.strides[0]
+        return outputs
+
+    def explain(self, x: Any) -> Explanation:
+        """Why one input is as far as it is."""
+        x = floats(x).ravel()
+        codes, dim = self.shape.codes, self.shape.dim
+        distances, assignment, dimensions = (np.empty(n, np.float32) for n in (codes, codes, dim))
+        one = np.zeros(1, ASSESSMENT)
+        one["size"] = ASSESSMENT.itemsize
+        memory = (distances.ctypes.data, assignment.ctypes.data, codes, dimensions.ctypes.data, dim)
+        check(lib.dab_explain(self.handle, x.ctypes.data, x.size, *memory, *self._scratch(), one.ctypes.data))
+        return Explanation(float(one["uncertainty"][0]), distances, assignment, dimensions)
+
+    def encode(self, inputs: Any) -> "tuple[np.ndarray, np.ndarray]":
+        """The Gaussian of each input in the latent space: means and standard deviations, [rows, dim] each."""
+        inputs = rows_of(inputs, self.shape.inputs, "inputs")
+        mean, std = (np.empty((len(inputs), self.shape.dim), np.float32) for _ in range(2))
+        for x, m, s in zip(inputs, mean, std):
+            places = (m.ctypes.data, s.ctypes.data, m.size)
+            check(lib.dab_encode(self.handle, x.ctypes.data, x.size, *places, *self._scratch()))
+        return mean, std
+
+    def close(self) -> None:
+        """Frees the model; later calls raise ValueError."""
+        if self._handle is not None:
+            lib.dab_model_close(self._handle)
+            self._handle = None
+
+    def __enter__(self) -> "Model":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None) is not None:
+            self.close()
+
+
+__all__ = ["VERDICTS", "Error", "Explanation", "Model"]

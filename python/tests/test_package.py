@@ -1,0 +1,233 @@
+"""The installed package, against a model whose bits the C tests know. DAB_TEST_MODEL names a model file with a calibration table
+and a decoder; tests/python sets it."""
+
+import math
+import os
+import pickle
+import threading
+import unittest
+from pathlib import Path
+
+import dab_uncertainty as dab
+import numpy as np
+
+MODEL = os.environ.get("DAB_TEST_MODEL", str(Path(__file__).resolve().parents[2] / "examples/motor/model.dab"))
+
+
+def refused(test, status, words, call, *args, **kwargs):
+    """The call raises an Error with this number and these words."""
+    with test.assertRaises(dab.Error) as caught:
+        call(*args, **kwargs)
+    test.assertEqual(caught.exception.status, status)
+    test.assertIn(words, str(caught.exception))
+
+
+class Models(unittest.TestCase):
+    def setUp(self):
+        self.model = dab.Model(MODEL)
+        self.rows = np.random.default_rng(1).normal(size=(64, self.model.shape.inputs)).astype(np.float32)
+
+    def test_a_batch_is_its_rows(self):
+        a = self.model.assess(self.rows)
+        one = np.concatenate([self.model.assess(row) for row in self.rows])
+        self.assertTrue((a.uncertainty == one["uncertainty"]).all() and (a.verdict == one["verdict"]).all())
+        self.assertEqual(self.model.predict(self.rows).shape, (64, self.model.shape.outputs))
+        self.assertEqual(len(self.model.assess(self.rows[:0])), 0)
+        again = self.model.assess(self.rows, out=a)
+        self.assertIs(again, a)
+
+    def test_rows_are_read_in_place(self):
+        from dab_uncertainty._library import rows_of
+
+        self.assertTrue(np.shares_memory(rows_of(self.rows, self.rows.shape[1], "rows"), self.rows))
+
+    def test_explanations_add_up(self):
+        why = self.model.explain(self.rows[0])
+        u = self.model.assess(self.rows[0]).uncertainty[0]
+        self.assertAlmostEqual(why.dimensions.sum() / u, 1, places=3)
+        self.assertAlmostEqual(why.assignment.sum(), 1, places=5)
+        mean, std = self.model.encode(self.rows)
+        self.assertTrue(mean.shape == std.shape == (64, self.model.shape.dim) and (std > 0).all())
+
+    def test_threads_share_a_model(self):
+        expected = self.model.assess(self.rows).uncertainty
+        found = [None] * 8
+
+        def work(i):
+            for _ in range(20):
+                found[i] = self.model.assess(self.rows).uncertainty
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+        [t.start() for t in threads]
+        [t.join() for t in threads]
+        self.assertTrue(all((f == expected).all() for f in found))
+
+    def test_refusals_have_the_words_of_c(self):
+        for bad in [self.rows[:, :-1], self.rows.reshape(2, 32, -1)]:
+            with self.assertRaises(ValueError):
+                self.model.assess(bad)
+        refused(self, -16, "false-alarm rate", self.model.set_rates, 0.1, 0.2)
+        broken = self.rows.copy()
+        broken[3, 1] = math.nan
+        refused(self, -11, "not a finite number", self.model.assess, broken)
+        refused(self, -30, "no such file: the file cannot be read", dab.Model, "no such file")
+        self.assertGreater(self.model.threshold(0.05), 0)
+        self.model.close()
+        with self.assertRaises(ValueError):
+            self.model.assess(self.rows)
+
+    def test_what_is_taught_is_familiar(self):
+        memory = dab.Memory(codes=8, dim=self.model.shape.dim, std=1.0, spawn=5.0)
+        far = self.rows[:10] * 50
+        before = self.model.assess_taught(memory, far)
+        self.assertTrue((before.uncertainty == self.model.assess(far).uncertainty).all())
+        self.model.teach(memory, far[:1])
+        after = self.model.assess_taught(memory, far)
+        self.assertLess(after.uncertainty[0], before.uncertainty[0])
+        self.assertTrue((after.uncertainty <= before.uncertainty).all())
+
+
+class Memories(unittest.TestCase):
+    def test_visits_rise_and_the_bonus_falls(self):
+        memory = dab.Memory(codes=16, dim=2, std=0.1)
+        first = memory.observe([0.3, 0.5])
+        self.assertEqual((first.bonus, first.visits, first.spawned), (1.0, 0.0, True))
+        for _ in range(99):
+            last = memory.observe([0.3, 0.5])
+        self.assertTrue(last.bonus < 0.11 and last.visits > 98 and last.nearest == 0 and last.uncertainty < 1e-3)
+        self.assertGreater(memory.assess([0.9, 0.5]).bonus, 0.99)
+        self.assertEqual((len(memory), memory.visits), (1, 100.0))
+
+    def test_a_batch_is_one_after_the_other(self):
+        rows = np.random.default_rng(2).normal(size=(200, 3)).astype(np.float32)
+        for std in (0.3, [0.3, 0.2, 0.4]):
+            a, b = (dab.Memory(codes=32, dim=3, std=std) for _ in range(2))
+            found = a.observe(rows)
+            one = [b.observe(x) for x in rows]
+            self.assertTrue((found.bonus == np.array([n.bonus for n in one], np.float32)).all())
+            self.assertEqual(a.save(), b.save())
+
+    def test_saved_and_pickled_memories_go_on_alike(self):
+        a = dab.Memory(codes=32, dim=2, std=[0.1, 0.2], spawn=2.0, keep=0.99)
+        a.observe(np.random.default_rng(3).normal(size=(100, 2)))
+        b = pickle.loads(pickle.dumps(a))
+        self.assertEqual(a.observe([0.1, 0.2]), b.observe([0.1, 0.2]))
+        refused(self, -14, "the saved state is damaged", a.restore, b"nothing")
+
+    def test_taught_codes_stay(self):
+        memory = dab.Memory(codes=2, dim=1, std=0.1)
+        memory.teach([1.0])
+        memory.observe([5.0])
+        memory.clear()
+        self.assertEqual((len(memory), memory.taught), (1, 1))
+        mean, std, count = memory.code(0)
+        self.assertTrue(mean[0] == 1 and abs(std[0] - 0.1) < 1e-6 and count == 1)
+        memory.teach([9.0])
+        refused(self, -18, "every place of the memory is taken", memory.teach, [20.0])
+        memory.remove(0)
+        self.assertEqual(memory.taught, 1)
+        refused(self, -8, "out of range", dab.Memory, codes=0, dim=1, std=0.1)
+        refused(self, -11, "not a finite number", memory.observe, [math.inf])
+
+    def test_ellipse_and_random_features(self):
+        ellipse = dab.Ellipse(3)
+        self.assertEqual(ellipse.observe([3, 0, 0]), 9)
+        self.assertLess(ellipse.observe([3, 0, 0], learn=False), 1)
+        ellipse.clear()
+        self.assertEqual(ellipse.observe([3, 0, 0]), 9)
+        a = dab.random_features(np.ones(10), 8, seed=1)
+        self.assertTrue((a == dab.random_features(np.ones(10), 8, seed=1)).all() and (abs(a) < 1).all())
+
+    def test_check_finds_what_is_wrong(self):
+        rows = np.random.default_rng(4).uniform(size=(500, 2))
+        self.assertEqual(dab.check(rows, std=dab.suggest_std(rows, 256), codes=256), [])
+        self.assertIn("one code", " ".join(dab.check(rows, std=100.0)))
+        self.assertIn("std` is too small", " ".join(dab.check(rows, std=1e-5, codes=1000)))
+        self.assertIn("codes are used", " ".join(dab.check(rows, std=0.01, codes=16)))
+
+
+class Bonuses(unittest.TestCase):
+    def test_exploration_centres_and_fades(self):
+        values = np.arange(10, dtype=np.float32)
+        bonus = dab.Exploration(start=1.0, end=0.0, steps=100, schedule="linear")
+        bonus.update(values)
+        first, last = bonus(values, 0), bonus(values, 100)
+        self.assertTrue(first[0] < 0 < first[-1] and abs(first.mean()) < 1e-6 and (last == 0).all())
+        again = dab.Exploration(start=1.0, end=0.0, steps=100, schedule="linear")
+        again.restore(bonus.save())
+        self.assertTrue((again(values, 0) == first).all())
+
+    def test_a_monitor_earns_trust(self):
+        monitor = dab.Monitor(2.0, 1.0, window=3, enter_votes=2, exit_votes=3, timeout=10)
+        self.assertEqual([monitor.observe(t, 0.5) for t in range(3)], ["fallback", "fallback", "nominal"])
+        self.assertEqual([monitor.observe(t, 9.0) for t in (3, 4)], ["nominal", "fallback"])
+        self.assertEqual(monitor.poll(30), "stale")
+        refused(self, -8, "Monitor: a configuration value", dab.Monitor, 1.0, 2.0)
+
+
+@unittest.skipUnless(__import__("importlib").util.find_spec("gymnasium"), "gymnasium is not installed")
+class Wrappers(unittest.TestCase):
+    def env(self, length=20):
+        import gymnasium
+
+        class Line(gymnasium.Env):
+            observation_space = gymnasium.spaces.Box(-1, 100, (1,))
+            action_space = gymnasium.spaces.Discrete(2)
+
+            def reset(self, seed=None, options=None):
+                self.x = 0
+                return np.array([self.x], np.float32), {}
+
+            def step(self, action):
+                self.x += 1 if action else -1
+                return np.array([self.x], np.float32), 1.0, self.x >= length, False, {}
+
+        return Line()
+
+    def test_rewards_are_in_info(self):
+        memory = dab.Memory(codes=64, dim=1, std=0.2)
+        env = dab.NoveltyWrapper(self.env(), memory, weight=0.5, learning_starts=3, centered=False)
+        env.reset()
+        rewards = [env.step(1) for _ in range(20)]
+        for i, (_, reward, ended, _, info) in enumerate(rewards):
+            self.assertAlmostEqual(reward, info["extrinsic_reward"] + info["intrinsic_reward"], places=6)
+            self.assertEqual(info["intrinsic_reward"] == 0, i < 3, i)
+            self.assertEqual(ended, i == 19)
+        env.step(1)  # next-step autoreset: neither scored nor learned
+        self.assertEqual(memory.visits, 20)
+        env.reset()
+        env.training = False
+        _, reward, *_ = env.step(1)
+        self.assertEqual((reward, memory.visits), (1.0, 20))
+        path = os.path.join(__import__("tempfile").mkdtemp(), "novelty")
+        env.save(path)
+        other = dab.NoveltyWrapper(self.env(), dab.Memory(codes=64, dim=1, std=0.2))
+        other.load(path)
+        self.assertEqual((other.novelty.memory.visits, other.novelty.steps), (20, 20))
+
+    def test_other_observations_need_an_encoder(self):
+        memory = dab.Memory(codes=4, dim=1, std=0.2)
+        env = dab.NoveltyWrapper(self.env(), memory, encoder=lambda o: {"x": o})
+        env.reset()
+        with self.assertRaisesRegex(TypeError, "give an `encoder`"):
+            env.step(1)
+
+    def test_stable_baselines(self):
+        if not __import__("importlib").util.find_spec("stable_baselines3"):
+            self.skipTest("stable_baselines3 is not installed")
+        from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+
+        memory = dab.Memory(codes=64, dim=1, std=0.2)
+        inner = dab.NoveltyVecWrapper(DummyVecEnv([lambda: self.env(3)] * 2), memory, centered=False)
+        env = VecNormalize(inner)
+        env.reset()
+        for _ in range(3):
+            _, _, dones, infos = env.step(np.array([1, 1]))
+        self.assertTrue(dones.all() and all("intrinsic_reward" in info for info in infos))
+        # Positions 1, 2 and the terminal 3, each twice; the reset to 0 is not seen.
+        self.assertEqual(memory.visits, 6)
+        self.assertEqual(sorted(memory.code(i)[0][0] for i in range(len(memory))), [1, 2, 3])
+
+
+if __name__ == "__main__":
+    unittest.main()
