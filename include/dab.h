@@ -104,10 +104,11 @@ typedef int32_t dab_status;
 #define DAB_VERSION_MINOR 1       /* Minor part of it. */
 #define DAB_VERSION_PATCH 0       /* Patch part of it. */
 #define DAB_ABI_VERSION 2         /* Binary interface; rises when a compiled program could break. */
-#define DAB_MODEL_BYTES 640       /* Bytes of storage for a model: uint64_t storage[DAB_MODEL_BYTES / 8]. */
+#define DAB_MODEL_BYTES 896       /* Bytes of storage for a model: uint64_t storage[DAB_MODEL_BYTES / 8]. */
 #define DAB_COVARIANCE_DIAGONAL 0 /* covariance: independent latent dimensions. */
 #define DAB_COVARIANCE_SPECTRAL 1 /* covariance: full, by eigen-decomposition. */
 #define DAB_COVARIANCE_CHOLESKY 2 /* covariance: full, by triangular factor. */
+#define DAB_COVARIANCE_CONSTANT 3 /* covariance: the identity for every input and code. */
 #define DAB_TASK_NONE 0           /* task: the model has no decoder. */
 #define DAB_TASK_REGRESSION 1     /* task: outputs are means. */
 #define DAB_TASK_CLASSIFICATION 2 /* task: outputs are logits, one per class. */
@@ -435,6 +436,7 @@ DAB_API DAB_WARN_UNUSED dab_status dab_exploration_restore(dab_exploration *expl
 #define DAB_ERR_CALIBRATION (-122)           /* The calibration table of the artifact is wrong. */
 #define DAB_ERR_ARTIFACT_RATES (-123)        /* The false-alarm rates of the artifact are wrong. */
 #define DAB_ERR_INFO (-124)                  /* The info section cannot be decoded (dab_model_open only). */
+#define DAB_ERR_CHANNELS (-125)              /* A channel of the artifact needs a decoder that it does not have. */
 
 /* The words of a status, in English; "unknown status" for any other number. The text is static: never free it. */
 DAB_API const char *dab_status_string(dab_status status);

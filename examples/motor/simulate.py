@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """A brushed motor under changing voltage and load, as its controller's ADC sees it.
 
-    examples/motor/simulate.py FOLDER      writes train.csv, winding.csv and stream.bin
+    examples/motor/simulate.py FOLDER      writes train.csv, winding.csv, stream.bin; pump.csv and taught.bin
 
     L di/dt = V - R i - k w (1 + ripple(angle)),   J dw/dt = k i - b w - load
 
 One window is 24 samples of the current (ADC counts, 800 Hz: a turn or more) and one of the voltage. The model sees how
 the samples differ from their mean, the mean and the voltage; its target is the speed, for which there is no sensor. One
-fault is never trained on: a winding that opens, so that the current drops once a turn. Only the standard library, and
+fault is never trained on: a winding that opens, so that the current drops once a turn. Nor is one load: a pump that
+strokes, which is no fault, and which the firmware of `../cortex-m/src/bin/taught.rs` is taught. Only the standard library, and
 counts are whole numbers: every machine writes the same files.
 """
 import math
@@ -21,6 +22,7 @@ SEGMENTS, RIPPLE = 6, 0.06  # bars of the commutator, share of the back-EMF
 RATE, SUBSTEPS, WINDOW = 800, 20, 24  # Hz, steps between samples, samples
 AMPERE, VOLT, NOISE = 200.0, 250.0, 2.0  # counts per A, counts per V, counts
 LOAD = 0.06  # N m, the most in training
+PUMP, PUMP_RATE = 0.09, 30.0  # N m, strokes a second: a load that was never trained on
 
 
 class Motor:
@@ -29,7 +31,8 @@ class Motor:
         self.current = self.speed = self.angle = 0.0
         self.voltage = self.voltage_goal = 9.0
         self.load = self.load_goal = 0.03
-        self.winding = False
+        self.winding = self.pump = False
+        self.stroke = 0.0
         for _ in range(40):
             self.window()
 
@@ -39,7 +42,11 @@ class Motor:
         resistance = 6 * RESISTANCE if self.winding and bar == 0 else RESISTANCE
         drop = resistance * self.current + CONSTANT * self.speed * (1 + ripple)
         self.current += dt * (self.voltage - drop) / INDUCTANCE
-        self.speed += dt * (CONSTANT * self.current - FRICTION * self.speed - self.load) / INERTIA
+        load = self.load
+        if self.pump:
+            self.stroke += dt * PUMP_RATE
+            load += PUMP * (1 + math.sin(2 * math.pi * self.stroke))
+        self.speed += dt * (CONSTANT * self.current - FRICTION * self.speed - load) / INERTIA
         self.angle += dt * self.speed
 
     def window(self):
@@ -90,6 +97,16 @@ def main(folder):
         stream += struct.pack(f"<{WINDOW + 1}H", *motor.window()[0])
     with open(f"{folder}/stream.bin", "wb") as file:
         file.write(stream)
+    # A pump is coupled, and taught from 60 to 109; from 160 to 199 there is no pump, and the winding is open.
+    motor, stream = Motor(4), b""
+    for n in range(220):
+        motor.pump, motor.winding = 30 <= n < 140, 160 <= n < 200
+        stream += struct.pack(f"<{WINDOW + 1}H", *motor.window()[0])
+    with open(f"{folder}/taught.bin", "wb") as file:
+        file.write(stream)
+    motor = Motor(5)
+    motor.pump = True
+    write(f"{folder}/pump.csv", [motor.window() for _ in range(500)])
 
 
 if __name__ == "__main__":

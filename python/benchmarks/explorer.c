@@ -26,7 +26,7 @@ typedef struct outcome {
     double bonus_seconds; /* time per step of the bonus alone; 0 unless it was measured */
 } outcome;
 
-/* A network dim-64-64-16 of tanh units. */
+/* A network dim-64-64-16. */
 typedef struct net {
     float a[HIDDEN * MAX_DIM], b[HIDDEN * HIDDEN], c[CODE * HIDDEN];
     float x[MAX_DIM], h[HIDDEN], g[HIDDEN], y[CODE];
@@ -37,18 +37,24 @@ static void fill(float *to, int n, float scale, uint64_t *random) {
     for (i = 0; i < n; i++) to[i] = scale * (float)(2 * uniform(random) - 1);
 }
 
+/* A sigmoid that the compiler can compute eight at a time. */
+static float squash(float x) {
+    const float y = x > 3 ? 3 : x < -3 ? -3 : x;
+    return y * (27 + y * y) / (27 + 9 * y * y);
+}
+
 static void forward(net *n, const float *x, int dim) {
     int i, j;
     for (j = 0; j < dim; j++) n->x[j] = 4 * (x[j] - 0.5f);
     for (i = 0; i < HIDDEN; i++) {
         float s = 0;
         for (j = 0; j < dim; j++) s += n->a[i * MAX_DIM + j] * n->x[j];
-        n->h[i] = tanhf(s);
+        n->h[i] = squash(s);
     }
     for (i = 0; i < HIDDEN; i++) {
         float s = 0;
         for (j = 0; j < HIDDEN; j++) s += n->b[i * HIDDEN + j] * n->h[j];
-        n->g[i] = tanhf(s);
+        n->g[i] = squash(s);
     }
     for (i = 0; i < CODE; i++) {
         float s = 0;

@@ -1,0 +1,78 @@
+"""How fast is a batch from NumPy beside the same loop in C?
+
+    python/benchmarks/batch.py [--gate] [MODEL]
+
+Prints rows a second of Model.assess and of dab_assess_batch called from C, and their ratio. With --gate it fails below 95 %.
+Needs a C compiler.
+"""
+
+import ctypes as c
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+try:
+    import dab_uncertainty as dab
+except ModuleNotFoundError:
+    sys.path.insert(0, str(HERE.parent / "src"))
+    import dab_uncertainty as dab
+
+LEAST, ROWS, ROUNDS = 0.95, 4096, 40
+
+SOURCE = """
+#include "dab.h"
+#include <time.h>
+/* Seconds of the fastest of `rounds` batches. */
+double batches(const dab_model *m, const float *x, size_t rows, size_t inputs, void *s, size_t bytes, dab_assessment *out, int rounds) {
+    double best = 1e9;
+    int i;
+    for (i = 0; i < rounds; i++) {
+        struct timespec a, b;
+        double t;
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &a);
+        out->size = sizeof *out;
+        if (dab_assess_batch(m, x, rows, inputs, s, bytes, out) != DAB_OK) return -1;
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &b);
+        t = (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec);
+        if (t < best) best = t;
+    }
+    return best;
+}
+"""
+
+
+def main():
+    names = [a for a in sys.argv[1:] if not a.startswith("--")]
+    model = dab.Model(names[0] if names else HERE.parent.parent / "examples/motor/model.dab")
+    rows = np.random.default_rng(0).normal(size=(ROWS, model.shape.inputs)).astype(np.float32)
+    out = model.assess(rows)
+    with tempfile.TemporaryDirectory() as folder:
+        source, library = Path(folder) / "loop.c", Path(dab.library_path()).resolve()
+        source.write_text("#define _POSIX_C_SOURCE 199309L\n" + SOURCE)
+        line = ["cc", "-std=c99", "-O2", "-shared", "-fPIC", "-I", HERE.parent.parent / "include", source, library]
+        subprocess.run([*map(str, line), f"-Wl,-rpath,{library.parent}", "-o", f"{folder}/loop.so"], check=True)
+        loop = c.CDLL(f"{folder}/loop.so").batches
+        loop.restype = c.c_double
+        p, n = c.c_void_p, c.c_size_t
+        loop.argtypes = [p, p, n, n, p, n, p, c.c_int]
+        scratch = np.empty(1 << 16, np.float32)
+        in_c = in_python = 1e9
+        # In turn, and processor time, so that other work on the machine meets both.
+        for _ in range(ROUNDS):
+            in_c = min(in_c, loop(model.handle, rows.ctypes.data, *rows.shape, scratch.ctypes.data, scratch.nbytes, out.ctypes.data, 1))
+            start = time.thread_time()
+            model.assess(rows)
+            in_python = min(in_python, time.thread_time() - start)
+    ratio = in_c / in_python
+    print(f"C {ROWS / in_c:,.0f} rows/s, Python {ROWS / in_python:,.0f} rows/s, ratio {ratio:.3f}")
+    if "--gate" in sys.argv and ratio < LEAST:
+        raise SystemExit(f"a batch from NumPy has {ratio:.1%} of the speed of C, wanted are {LEAST:.0%}")
+
+
+if __name__ == "__main__":
+    main()
