@@ -2,10 +2,14 @@
 
 use core::ffi::{CStr, c_char, c_void};
 use std::boxed::Box;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
+use std::vec::Vec;
 
 use dab_core::artifact::AlignedBytes;
 use dab_core::artifact::info::read_info;
+use dab_core::artifact::schema::{HEADER_LEN, MAGIC};
 
 use crate::model::{self, DAB_MODEL_BYTES, Handle};
 use crate::ptr::{self, span};
@@ -27,6 +31,21 @@ pub unsafe extern "C" fn dab_model_open(path: *const c_char, out: *mut *mut Hand
     status::of(unsafe { open(path, out) })
 }
 
+/// The bytes of a file: of a regular one all, up to the length that no model exceeds; of a pipe or a device, which may not
+/// end, one more than its header promises. (The `dab` command does the same: dab-train/src/export/model_file.rs.)
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    /// Where the header has the length of the whole file (docs/format.md).
+    const LENGTH: usize = 12;
+    let mut file = File::open(path)?;
+    let mut bytes = Vec::new();
+    file.by_ref().take(HEADER_LEN as u64).read_to_end(&mut bytes)?;
+    let stored = bytes.get(LENGTH..).and_then(<[u8]>::first_chunk).filter(|_| bytes.starts_with(&MAGIC));
+    let promised = stored.map_or(0, |&length| u32::from_le_bytes(length));
+    let most = if file.metadata()?.is_file() { u32::MAX } else { promised };
+    file.take((u64::from(most) + 1).saturating_sub(bytes.len() as u64)).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// # Safety
 /// As [`dab_model_open`].
 unsafe fn open(path: *const c_char, out: *mut *mut Handle) -> Result<()> {
@@ -37,7 +56,7 @@ unsafe fn open(path: *const c_char, out: *mut *mut Handle) -> Result<()> {
     // SAFETY: `path` was checked non-null; the caller promises a NUL at the end.
     let path = unsafe { CStr::from_ptr(path) };
     let path = Path::new(path.to_str().map_err(|_| DAB_ERR_FILE)?);
-    let bytes = std::fs::read(path).map_err(|_| DAB_ERR_FILE)?;
+    let bytes = read(path).map_err(|_| DAB_ERR_FILE)?;
     read_info(&bytes).map_err(|e| status::of_artifact(&e))?;
     let opened = Box::new(Opened { storage: [0; DAB_MODEL_BYTES / 8], bytes: AlignedBytes::from(&*bytes) });
     drop(bytes);

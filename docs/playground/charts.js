@@ -14,14 +14,17 @@ function ellipse([a, b, c]) {
   return [Math.sqrt(middle + rest), Math.sqrt(Math.max(0, middle - rest)), Math.atan2(2 * b, a - c) * 90 / Math.PI];
 }
 
-/** The codes of a model and its encodings, in two latent dimensions. */
-class Latent {
+/** A figure with a picture and a caption, drawn anew when its size changes. */
+class Chart {
   constructor(figure) {
     this.picture = figure.querySelector("svg");
     this.caption = figure.querySelector("figcaption");
     new ResizeObserver(() => this.draw()).observe(this.picture);
   }
+}
 
+/** The codes of a model and its encodings, in two latent dimensions. */
+class Latent extends Chart {
   /** Shows the codes of a model, and where it puts some rows. */
   show(engine, rows) {
     this.engine = engine;
@@ -113,13 +116,7 @@ class Latent {
 }
 
 /** The scores of a file's rows, and the scores of the held-out inputs that calibrate the model. */
-class Histogram {
-  constructor(figure) {
-    this.picture = figure.querySelector("svg");
-    this.caption = figure.querySelector("figcaption");
-    new ResizeObserver(() => this.draw()).observe(this.picture);
-  }
-
+class Histogram extends Chart {
   show(engine, rows) {
     this.engine = engine;
     const scores = rows.uncertainty.filter((u) => u < Infinity);

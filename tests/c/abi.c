@@ -8,17 +8,9 @@
 #include <string.h>
 
 #include "cases.h"
+#include "check.h"
 
-static int failures;
 static unsigned char provoked[1000];
-
-#define CHECK(condition)                                                             \
-    do {                                                                             \
-        if (!(condition)) {                                                          \
-            printf("%s:%d: %s\n", __FILE__, __LINE__, #condition);                   \
-            failures++;                                                              \
-        }                                                                            \
-    } while (0)
 
 /* A call that must give `expected`; remembers that it did. */
 static void gives(int32_t found, int32_t expected, const char *what) {
@@ -297,6 +289,5 @@ int main(void) {
         CHECK(strcmp(dab_status_string(STATUSES[i]), "unknown status") != 0);
     }
     CHECK(strcmp(dab_status_string(-31), "unknown status") == 0);
-    printf(failures ? "%d failures\n" : "all checks hold\n", failures);
-    return failures != 0;
+    return checked();
 }

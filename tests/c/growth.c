@@ -8,18 +8,9 @@
 #include <string.h>
 
 #include "cases.h"
+#include "check.h"
 
 enum { GROWN = 0x600d };
-
-static int failures;
-
-#define CHECK(condition)                                                    \
-    do {                                                                    \
-        if (!(condition)) {                                                 \
-            printf("%s:%d: %s\n", __FILE__, __LINE__, #condition);          \
-            failures++;                                                     \
-        }                                                                   \
-    } while (0)
 
 /* `count` structs of `bytes` bytes each, of noise but for the first one's size. */
 static void *noise(size_t bytes, size_t count) {
@@ -146,6 +137,5 @@ int main(void) {
     size_t i;
     for (i = 0; i < MODEL_COUNT; i++) results(&MODELS[i]);
     configurations();
-    printf(failures ? "%d failures\n" : "all checks hold\n", failures);
-    return failures != 0;
+    return checked();
 }

@@ -11,6 +11,8 @@ int main(void) {
     if (dab_model_open("no such file", &model) != DAB_ERR_FILE || model != NULL) return 1;
     if (dab_model_open("host.c", &model) != DAB_ERR_NOT_AN_ARTIFACT || model != NULL) return 2;
     if (dab_model_open(NULL, &model) != DAB_ERR_NULL) return 3;
+    /* A device that never ends is not read to its end. */
+    if (dab_model_open("/dev/zero", &model) != DAB_ERR_NOT_AN_ARTIFACT || model != NULL) return 6;
     dab_model_close(NULL);
     if (dab_model_open("info.dab", &model) != DAB_ERR_INFO || model != NULL) return 5;
     if (dab_model_open("model.dab", &model) != DAB_OK) return 4;

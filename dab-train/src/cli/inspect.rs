@@ -72,6 +72,7 @@ fn describe(args: &Args, artifact: &ModelFile, model: &Model<'_>) -> Result<Stri
     describe_calibration(&mut t, model)?;
     writeln!(t, "self-test    {}", plural(model.meta().self_test.vectors.into(), "known answer"))?;
     for (i, (key, value)) in artifact.info.iter().enumerate() {
+        let (key, value) = (text::printable(key), text::printable(value));
         writeln!(t, "{:<12} {key} = {value}", if i == 0 { "info" } else { "" })?;
     }
     Ok(t)

@@ -58,6 +58,19 @@ pub fn bar(share: f32) -> String {
     text
 }
 
+/// Text from a file as a terminal may show it: what would move the cursor, change colours or turn the line around is escaped.
+pub fn printable(text: &str) -> String {
+    let hidden = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    let mut shown = String::new();
+    for c in text.chars() {
+        if hidden(c) { shown.extend(c.escape_default()) } else { shown.push(c) }
+    }
+    shown
+}
+
 /// `one thing`, `two things`.
 pub fn plural(n: u64, one: &str) -> String {
     format!("{} {one}{}", grouped(n), if n == 1 { "" } else { "s" })
@@ -131,6 +144,12 @@ mod tests {
             assert!(serde_json::from_str::<Value>(&text).unwrap().is_number(), "{text}");
         }
         assert_eq!(number(0.1).to_string(), "0.1");
+    }
+
+    #[test]
+    fn text_of_a_file_cannot_change_the_terminal() {
+        assert_eq!(printable("Größe \"a\\b\""), "Größe \"a\\b\"");
+        assert_eq!(printable("\x1b[31mred\r\n\u{202e}x"), "\\u{1b}[31mred\\r\\n\\u{202e}x");
     }
 
     #[test]

@@ -462,8 +462,8 @@ fn csv_table(source: &FilePart, without: Option<&str>) -> Result<(Table, Vec<Str
         for &j in &wanted {
             let cell = &csv.columns[j][i];
             values.push(cell.parse::<f32>().map_err(|_| {
-                let name = csv.names.get(j).cloned().unwrap_or_else(|| j.to_string());
-                anyhow!("{}: data row {i}, column {name}: {cell:?} is no number", source.path.display())
+                let (row, name) = (i + 1, csv.names.get(j).cloned().unwrap_or_else(|| (j + 1).to_string()));
+                anyhow!("{}: data row {row}, column {name}: {cell:?} is no number", source.path.display())
             })?);
         }
     }

@@ -50,7 +50,7 @@ fn three_dimensions_and_nan_are_refused() {
     let source = FilePart::parse(path.to_str().unwrap());
     assert!(format!("{:#}", table(&source, None).unwrap_err()).contains("[1, 2, 2]"));
     write_npy(&path, &[2, 1], Order::C, &[0.0f32, f32::NAN]);
-    assert!(table(&source, None).unwrap_err().to_string().contains("row 1, column 0"));
+    assert!(table(&source, None).unwrap_err().to_string().contains("row 2, column 1"));
 }
 
 #[test]

@@ -9,13 +9,20 @@
 //! `test` never holds an OOD example, also in the generated demo, whose grid is cut at the edge of
 //! the training range: in-against-out metrics need clean sides.
 
+#[doc(hidden)]
 pub mod files;
+#[doc(hidden)]
 pub mod images;
+#[doc(hidden)]
 pub mod rows;
+#[doc(hidden)]
 pub mod sealed;
+#[doc(hidden)]
 pub mod sets;
 pub mod sources;
+#[doc(hidden)]
 pub mod split;
+#[doc(hidden)]
 pub mod table;
 
 use std::path::{Path, PathBuf};
@@ -24,7 +31,9 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
 use self::sources::{cifar10, clinc150, clusters, features, uci};
+pub use images::{Augment, ImageTask, ImagesConfig, Normalise, RandAugment};
 pub use sealed::{Sealed, Seen};
+pub use split::HeldOutFrom;
 pub use table::{ColumnStats, Scale, Table};
 
 /// Environment variable that names the data folder.
@@ -285,7 +294,8 @@ impl Task {
             }
         }
         let stats = self.train.inputs.column_stats();
-        let constant: Vec<usize> = (0..stats.len()).filter(|&j| stats[j].is_constant()).collect();
+        let constant: Vec<usize> =
+            (0..stats.len()).filter(|&j| stats[j].is_constant()).map(|j| j + 1).collect();
         if !constant.is_empty() {
             warnings.push(format!("constant input column {} carries no information", listed(&constant)));
         }
@@ -301,7 +311,7 @@ fn class_counts(targets: &Targets) -> Result<Option<Vec<usize>>> {
         match counts.get_mut(label as usize) {
             Some(n) => *n += 1,
             None => {
-                bail!("example {i} has label {label}, but there are {count} classes (0 to {})", count - 1)
+                bail!("row {} has label {label}, but there are {count} classes (0 to {})", i + 1, count - 1)
             }
         }
     }
@@ -360,7 +370,7 @@ mod tests {
     fn absent_classes_and_constant_columns_warn() {
         let warnings = task(classes(&[0, 2], 4), classes(&[0], 4)).warnings();
         assert_eq!(warnings.len(), 2);
-        assert!(warnings[0].contains("class 1, 3") && warnings[1].contains("column 1"), "{warnings:?}");
+        assert!(warnings[0].contains("class 1, 3") && warnings[1].contains("column 2"), "{warnings:?}");
     }
 
     #[test]

@@ -69,7 +69,7 @@ impl Table {
         let mut values = Vec::with_capacity(rows.len() * cols);
         for (i, row) in rows.iter().enumerate() {
             let row = row.as_ref();
-            ensure!(row.len() == cols, "row {i} has {} values, row 0 has {cols}", row.len());
+            ensure!(row.len() == cols, "row {} has {} values, row 1 has {cols}", i + 1, row.len());
             values.extend_from_slice(row);
         }
         Ok(Self { rows: rows.len(), cols, values })
@@ -136,15 +136,15 @@ impl Table {
     /// Refuses NaN and infinities; `what` names the table in the message.
     ///
     /// # Errors
-    /// At the first value that is not finite: its row and column, both counted from 0.
+    /// At the first value that is not finite: its row and column, both counted from 1.
     pub fn check_finite(&self, what: &str) -> Result<()> {
         if let Some(at) = self.values.iter().position(|x| !x.is_finite()) {
             let total = self.values.iter().filter(|x| !x.is_finite()).count();
             bail!(
                 "{what}: {} in row {}, column {} ({total} such values in all); every value must be finite",
                 self.values[at],
-                at / self.cols,
-                at % self.cols
+                at / self.cols + 1,
+                at % self.cols + 1
             );
         }
         Ok(())
@@ -221,9 +221,9 @@ mod tests {
     fn bad_shapes_and_nan_say_where() {
         assert!(Table::new(2, 2, vec![0.0; 3]).unwrap_err().to_string().contains("found 3"));
         let ragged = Table::from_rows(&[vec![1.0], vec![1.0, 2.0]]).unwrap_err();
-        assert!(ragged.to_string().contains("row 1 has 2 values"));
+        assert!(ragged.to_string().contains("row 2 has 2 values, row 1 has 1"));
         let nan = Table::from_rows(&[[1.0, 2.0], [3.0, f32::NAN]]).unwrap();
         let message = nan.check_finite("features").unwrap_err().to_string();
-        assert!(message.contains("row 1, column 1"), "{message}");
+        assert!(message.contains("row 2, column 2"), "{message}");
     }
 }

@@ -10,14 +10,26 @@ use super::model_file::ModelFile;
 /// Words per line of the array.
 const PER_LINE: usize = 8;
 
+/// Words that C99 or C++ keeps for itself, and those of `stdint.h` and `dab.h` that the array would hide.
+const KEYWORDS: &str = " alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t \
+    class co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue decltype default \
+    delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable \
+    namespace new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires \
+    restrict return short signed sizeof static static_assert static_cast struct switch template this thread_local throw true \
+    try typedef typeid typename typeof union unsigned using virtual void volatile wchar_t while xor xor_eq main uint32_t \
+    dab_model ";
+
 /// Refuses what C does not take as a name.
 ///
 /// # Errors
-/// When `name` has other characters than letters, digits and `_`, or begins with a digit.
+/// When `name` has other characters than letters, digits and `_`, begins with a digit, or is a word of the language.
 pub fn check_name(name: &str) -> Result<()> {
     let letters = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if name.is_empty() || !name.chars().all(letters) || name.starts_with(|c: char| c.is_ascii_digit()) {
         bail!("`{name}` is not a name in C: use letters, digits and _, and begin with a letter");
+    }
+    if KEYWORDS.contains(&format!(" {name} ")) {
+        bail!("`{name}` is a word of C or C++: choose another name for the array");
     }
     Ok(())
 }
@@ -42,7 +54,13 @@ pub fn c_source(name: &str, artifact: &ModelFile, model: &Model<'_>) -> Result<S
     )?;
     writeln!(t, " *     if (dab_self_test(model, scratch, sizeof scratch) != DAB_OK) stop();")?;
     writeln!(t, " *")?;
-    writeln!(t, " * Other files see it by: extern const uint32_t {name}[{upper}_BYTES / 4 + 1]; */")?;
+    // A number, not the macro: other files do not have it.
+    let words = bytes.len() / 4 + 1;
+    writeln!(
+        t,
+        " * Other files see it by: extern const uint32_t {name}[{words}]; of {} bytes */",
+        bytes.len()
+    )?;
     writeln!(t, "#include <stdint.h>\n\n#ifndef {upper}_BYTES")?;
     let macros = [
         ("BYTES", bytes.len()),
@@ -80,4 +98,22 @@ pub fn c_source(name: &str, artifact: &ModelFile, model: &Model<'_>) -> Result<S
     }
     writeln!(t, "}};\n#ifdef __cplusplus\n}}\n#endif")?;
     Ok(t)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_the_language_are_no_names() {
+        for name in ["dab_artifact", "arm", "_x1", "integer", "classes"] {
+            check_name(name).unwrap();
+        }
+        for name in ["", "1st", "a-b", "ä"] {
+            assert!(check_name(name).unwrap_err().to_string().contains("not a name in C"), "{name}");
+        }
+        for name in ["int", "class", "alignas", "while", "xor_eq", "uint32_t", "dab_model"] {
+            assert!(check_name(name).unwrap_err().to_string().contains("a word of C or C++"), "{name}");
+        }
+    }
 }

@@ -1,8 +1,11 @@
 //! An artifact from disk.
 
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use dab_core::artifact::schema::{HEADER_LEN, MAGIC};
 use dab_core::artifact::{AlignedBytes, info};
 use dab_core::{ArtifactError, Model};
 
@@ -17,6 +20,21 @@ pub struct ModelFile {
     pub info: Vec<(String, String)>,
 }
 
+/// The bytes of a file: of a regular one all, up to the length that no model exceeds; of a pipe or a device, which may not
+/// end, one more than its header promises. (libdab.so does the same: dab-ffi/src/host.rs.)
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    /// Where the header has the length of the whole file (docs/format.md).
+    const LENGTH: usize = 12;
+    let mut file = File::open(path)?;
+    let mut bytes = Vec::new();
+    file.by_ref().take(HEADER_LEN as u64).read_to_end(&mut bytes)?;
+    let stored = bytes.get(LENGTH..).and_then(<[u8]>::first_chunk).filter(|_| bytes.starts_with(&MAGIC));
+    let promised = stored.map_or(0, |&length| u32::from_le_bytes(length));
+    let most = if file.metadata()?.is_file() { u32::MAX } else { promised };
+    file.take((u64::from(most) + 1).saturating_sub(bytes.len() as u64)).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 impl ModelFile {
     /// Reads a file.
     ///
@@ -24,7 +42,7 @@ impl ModelFile {
     /// When there is no such file, or it is not a sound artifact.
     pub fn open(path: &Path) -> Result<Self> {
         let name = path.display();
-        let bytes = std::fs::read(path).with_context(|| format!("cannot read `{name}`"))?;
+        let bytes = read(path).with_context(|| format!("cannot read `{name}`"))?;
         let artifact = Self { path: path.into(), bytes: AlignedBytes::from(&*bytes), info: Vec::new() };
         artifact.model()?;
         let info = info::read_info(artifact.bytes()).with_context(|| format!("`{name}`"))?;

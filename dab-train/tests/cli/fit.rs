@@ -213,7 +213,7 @@ fn what_is_odd_but_usable_is_said_and_done() {
     constant.iter_mut().skip(2).step_by(COLUMNS).for_each(|x| *x = 5.0);
     save_floats(&folder, "constant.npy", &[ROWS, COLUMNS], &constant);
     let constant = warned("--features constant.npy --labels y.npy --epochs 1");
-    assert!(constant.contains("constant input column 2 carries no information"), "{constant}");
+    assert!(constant.contains("constant input column 3 carries no information"), "{constant}");
 }
 
 #[test]
@@ -249,8 +249,8 @@ fn files_that_cannot_be_used_are_refused_and_nothing_is_written() {
     write("four-labels.npy", &npy("<i8", false, &[4], &i64s([0, 1, 0, 1])));
 
     let cases = [
-        ("--features nan.npy --labels y.npy", "nan.npy: NaN in row 5, column 2"),
-        ("--features inf.npy --labels y.npy", "inf.npy: inf in row 5, column 2"),
+        ("--features nan.npy --labels y.npy", "nan.npy: NaN in row 6, column 3"),
+        ("--features inf.npy --labels y.npy", "inf.npy: inf in row 6, column 3"),
         ("--features cube.npy --labels y.npy", "cube.npy: shape [150, 2, 4]; expected rows × columns"),
         ("--features constant.npy --labels y.npy", "every input column is constant"),
         ("--features nothing.npy --labels y.npy", "nothing.npy: 0 rows × 4 columns"),
@@ -277,7 +277,7 @@ fn files_that_cannot_be_used_are_refused_and_nothing_is_written() {
         ),
         ("--features four.npy --labels four-labels.npy", "4 rows are too few to set some aside"),
         ("--features x.npy --labels y.npy --ood w=wide.npy", "OOD set w has 8 columns, train has 4"),
-        ("--features x.npy --labels y.npy --ood n=nan.npy", "nan.npy: NaN in row 5"),
+        ("--features x.npy --labels y.npy --ood n=nan.npy", "nan.npy: NaN in row 6"),
         ("--features x.npy --labels y.npy --ood test=far.npy", "the name test is taken"),
         ("--features x.npy --labels y.npy --ood =far.npy", "expected NAME=FILE"),
         ("--features x.npy --labels y.npy --codes 0", "bottleneck.codes is 0"),

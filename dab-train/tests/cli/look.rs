@@ -37,6 +37,19 @@ fn inspect_shows_shape_cost_codes_calibration_and_info() {
 }
 
 #[test]
+fn inspect_escapes_what_a_file_says_and_ends_on_a_device_that_does_not() {
+    let folder = folder("inspect-strange");
+    Weights::tiny().meta("author", "\u{1b}[31mred\nsize         0 bytes").pack(&folder);
+    let said = text(dab(&folder, &["inspect", "model.dab"]));
+    assert!(said.contains("author = \\u{1b}[31mred\\nsize"), "{said}");
+    assert!(!said.contains('\u{1b}') && said.matches("\nsize ").count() == 1, "{said}");
+    if std::path::Path::new("/dev/zero").exists() {
+        let line = refusal(&dab(&folder, &["inspect", "/dev/zero"]), 1);
+        assert!(line.contains("make one with `dab pack`"), "{line}");
+    }
+}
+
+#[test]
 fn a_large_codebook_is_summed_up() {
     let folder = folder("inspect-large");
     let mut priors = vec![1.0 / 99.0; 100];

@@ -6,7 +6,7 @@
 //! ood = oos (1 000 near misses), trec, sst2, agnews, wiki (about 2 000 each, far)
 //! ```
 //!
-//! The set brings its own split, so the seed changes nothing here. Two of the 384 columns (127 and 223)
+//! The set brings its own split, so the seed changes nothing here. Two of the 384 columns (128 and 224, counted from 1)
 //! are zero throughout: a covariance of these features has no inverse without a ridge.
 
 use std::path::Path;
@@ -83,6 +83,6 @@ mod tests {
         assert_eq!((task.held_out.inputs.rows, task.test.inputs.rows), (3_000, 4_500));
         assert_eq!(task.ood.iter().map(|(_, t)| t.rows).collect::<Vec<_>>(), [1000, 2000, 1821, 2000, 2000]);
         assert_eq!(description.output_names.len(), 150);
-        assert!(task.warnings()[0].contains("column 127, 223"));
+        assert!(task.warnings()[0].contains("column 128, 224"));
     }
 }
