@@ -108,7 +108,6 @@ fn help_teaches_and_version_answers() {
         "self-test",
         "explain",
         "export",
-        "bench",
     ];
     for command in commands {
         let help = text(dab(&folder, &[command, "--help"]));
