@@ -9,6 +9,8 @@
  * Gaussians, its codes, that summarise the training data there. The uncertainty is the expected distance of the
  * input's Gaussian from the codes (Kullback-Leibler divergence, in nats). The p-value is the share of held-out
  * training inputs that were at least as uncertain. The verdict compares the p-value with two false-alarm rates.
+ * A model with channels has up to four views of an input. Its score is the unfamiliarity, what all views and the
+ * network's own logits say together; and it tells inputs that lie between two classes: those are ambiguous.
  *
  * USAGE. C99 and later, or C++ (dab.hpp is a C++17 face). The names in capitals are in model.c, which
  * `dab export model.dab --c model.c` makes; without it, ask dab_scratch_bytes() and dab_model_shape().
@@ -26,7 +28,8 @@
  *     else fall_back();
  *
  * Keep this form: act only if the status is DAB_OK and the verdict is one that the program names; fall back in every
- * other case. "Fall back if DAB_UNFAMILIAR" would act on an error and without a verdict.
+ * other case. "Fall back if DAB_UNFAMILIAR" would act without a verdict. Zero is never trust: a dab_assessment that
+ * nobody filled has no verdict, and state 0 of a monitor is DAB_FALLBACK.
  *
  * LINKING. Link with -ldab, or with libdab.a by its path. The static library needs nothing but memcpy and memset; for a
  * target without an operating system it brings its own. dab-ffi/install prints what it found.
@@ -44,8 +47,9 @@
  * (except one atomic word in libdab.so, which remembers the processor's instructions). No call blocks, prints or
  * calls back. The time of a call depends on the shape of the model alone.
  *
- * ERRORS. A dab_status is DAB_OK (0) or negative; the numbers are at the end of this file. Results are written only on
- * DAB_OK. Inputs must be finite: a NaN is refused with DAB_ERR_NON_FINITE, never assessed.
+ * ERRORS. A dab_status is DAB_OK (0) or negative; the numbers are at the end of this file. After an error a valid
+ * dab_assessment (its place and `size` are right) holds the answer that trusts nothing; other results are written only
+ * on DAB_OK. Inputs must be finite: a NaN is refused with DAB_ERR_NON_FINITE, never assessed.
  *
  * STRUCTS that a call fills or reads begin with `size`: set it to sizeof the struct. That is how a program and a library
  * of different age understand each other. Later versions may add members at the end; DAB_ABI_VERSION stays.
@@ -73,9 +77,11 @@
 #endif
 #endif
 
-/* Before every function that returns a status: the compiler warns if it is ignored. */
+/* Before every function that returns a status or who may drive: the compiler warns if it is ignored. */
 #if defined(__GNUC__)
 #define DAB_WARN_UNUSED __attribute__((warn_unused_result))
+#elif defined(__cplusplus) && __cplusplus >= 201703L
+#define DAB_WARN_UNUSED [[nodiscard]]
 #else
 #define DAB_WARN_UNUSED
 #endif
@@ -122,9 +128,9 @@ typedef int32_t dab_status;
 @explain@
 
 /* ---------------------------------------------------------------------------------------------------------------- *
- * WATCH: may the learned controller drive? A monitor turns a stream of uncertainties into a state.
+ * WATCH: may the learned controller drive? A monitor turns a stream of scores into a state.
  *
- *     int32_t state = s == DAB_OK ? dab_monitor_observe(&monitor, now, a.uncertainty) : dab_monitor_poll(&monitor, now);
+ *     int32_t state = dab_monitor_observe(&monitor, now, a.score);       // after an error the score votes for the alarm
  *     if (s == DAB_OK && state == DAB_NOMINAL) act();
  *     else fall_back();                                        // also for every negative number
  * ---------------------------------------------------------------------------------------------------------------- */

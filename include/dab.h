@@ -9,6 +9,8 @@
  * Gaussians, its codes, that summarise the training data there. The uncertainty is the expected distance of the
  * input's Gaussian from the codes (Kullback-Leibler divergence, in nats). The p-value is the share of held-out
  * training inputs that were at least as uncertain. The verdict compares the p-value with two false-alarm rates.
+ * A model with channels has up to four views of an input. Its score is the unfamiliarity, what all views and the
+ * network's own logits say together; and it tells inputs that lie between two classes: those are ambiguous.
  *
  * USAGE. C99 and later, or C++ (dab.hpp is a C++17 face). The names in capitals are in model.c, which
  * `dab export model.dab --c model.c` makes; without it, ask dab_scratch_bytes() and dab_model_shape().
@@ -26,7 +28,8 @@
  *     else fall_back();
  *
  * Keep this form: act only if the status is DAB_OK and the verdict is one that the program names; fall back in every
- * other case. "Fall back if DAB_UNFAMILIAR" would act on an error and without a verdict.
+ * other case. "Fall back if DAB_UNFAMILIAR" would act without a verdict. Zero is never trust: a dab_assessment that
+ * nobody filled has no verdict, and state 0 of a monitor is DAB_FALLBACK.
  *
  * LINKING. Link with -ldab, or with libdab.a by its path. The static library needs nothing but memcpy and memset; for a
  * target without an operating system it brings its own. dab-ffi/install prints what it found.
@@ -44,8 +47,9 @@
  * (except one atomic word in libdab.so, which remembers the processor's instructions). No call blocks, prints or
  * calls back. The time of a call depends on the shape of the model alone.
  *
- * ERRORS. A dab_status is DAB_OK (0) or negative; the numbers are at the end of this file. Results are written only on
- * DAB_OK. Inputs must be finite: a NaN is refused with DAB_ERR_NON_FINITE, never assessed.
+ * ERRORS. A dab_status is DAB_OK (0) or negative; the numbers are at the end of this file. After an error a valid
+ * dab_assessment (its place and `size` are right) holds the answer that trusts nothing; other results are written only
+ * on DAB_OK. Inputs must be finite: a NaN is refused with DAB_ERR_NON_FINITE, never assessed.
  *
  * STRUCTS that a call fills or reads begin with `size`: set it to sizeof the struct. That is how a program and a library
  * of different age understand each other. Later versions may add members at the end; DAB_ABI_VERSION stays.
@@ -73,9 +77,11 @@
 #endif
 #endif
 
-/* Before every function that returns a status: the compiler warns if it is ignored. */
+/* Before every function that returns a status or who may drive: the compiler warns if it is ignored. */
 #if defined(__GNUC__)
 #define DAB_WARN_UNUSED __attribute__((warn_unused_result))
+#elif defined(__cplusplus) && __cplusplus >= 201703L
+#define DAB_WARN_UNUSED [[nodiscard]]
 #else
 #define DAB_WARN_UNUSED
 #endif
@@ -103,7 +109,7 @@ typedef int32_t dab_status;
 #define DAB_VERSION_MAJOR 0       /* Version of this header. */
 #define DAB_VERSION_MINOR 1       /* Minor part of it. */
 #define DAB_VERSION_PATCH 0       /* Patch part of it. */
-#define DAB_ABI_VERSION 2         /* Binary interface; rises when a compiled program could break. */
+#define DAB_ABI_VERSION 3         /* Binary interface; rises when a compiled program could break. */
 #define DAB_MODEL_BYTES 896       /* Bytes of storage for a model: uint64_t storage[DAB_MODEL_BYTES / 8]. */
 #define DAB_COVARIANCE_DIAGONAL 0 /* covariance: independent latent dimensions. */
 #define DAB_COVARIANCE_SPECTRAL 1 /* covariance: full, by eigen-decomposition. */
@@ -128,9 +134,10 @@ typedef struct dab_shape {
     uint32_t covariance;  /* One of DAB_COVARIANCE_. */
     uint32_t task;        /* One of DAB_TASK_. */
     uint32_t calibration; /* Held-out inputs behind p-values and verdicts; 0: not calibrated. */
+    uint32_t views;       /* Views of an input, 1 to 4. */
 } dab_shape;
-DAB_STATIC_ASSERT(shape_size, sizeof(dab_shape) == 40);
-DAB_STATIC_ASSERT(shape_calibration, offsetof(dab_shape, calibration) == 36);
+DAB_STATIC_ASSERT(shape_size, sizeof(dab_shape) == 44);
+DAB_STATIC_ASSERT(shape_views, offsetof(dab_shape, views) == 40);
 
 /* Version of the linked library, such as "0.1.0". The text is static: never free it. */
 DAB_API const char *dab_version(void);
@@ -153,7 +160,7 @@ DAB_API size_t dab_model_bytes(void);
  * storage: DAB_MODEL_BYTES bytes at a multiple of 8. artifact: the bytes of a .dab file at a multiple of 4, in flash
  * or RAM. It is read in place: both must stay, unchanged, as long as the model is used. There is nothing to free.
  * Returns DAB_OK, what is wrong with the arguments (-1 to -5, DAB_ERR_ARTIFACT_MISALIGNED), or what is wrong with the
- * artifact (-100 and below). */
+ * artifact (-100 and below). After an error *out is NULL. */
 DAB_API DAB_WARN_UNUSED dab_status dab_model_init(void *storage, size_t storage_bytes, const void *artifact,
     size_t artifact_bytes, dab_model **out);
 
@@ -171,13 +178,15 @@ DAB_API DAB_WARN_UNUSED dab_status dab_self_test(const dab_model *model, void *s
 /* Sets other false-alarm rates for the verdicts than the artifact's: at most the share `doubtful` of familiar inputs is
  * called doubtful or unfamiliar, at most the share `unfamiliar` is called unfamiliar.
  * Threads: this is the only call that changes a model. Make it before others use the model.
- * Returns DAB_OK, or DAB_ERR_RATES unless 0 < unfamiliar <= doubtful < 1. */
+ * Returns DAB_OK, DAB_ERR_RATES unless 0 < unfamiliar <= doubtful < 1, or DAB_ERR_NOT_CALIBRATED if the model has fewer
+ * than 1/unfamiliar - 1 held-out inputs (dab_shape.calibration): it would never call anything unfamiliar. */
 DAB_API DAB_WARN_UNUSED dab_status dab_set_rates(dab_model *model, float doubtful, float unfamiliar);
 
-/* The uncertainty, in nats, that at most the share `rate` of familiar inputs exceeds: a threshold for a monitor. Ask it
- * at boot for the rate that you use: a model with too few held-out inputs would never call anything unfamiliar.
- * Returns DAB_OK, DAB_ERR_RATES unless 0 < rate < 1, or DAB_ERR_NOT_CALIBRATED. */
-DAB_API DAB_WARN_UNUSED dab_status dab_threshold(const dab_model *model, float rate, float *nats);
+/* The score (dab_assessment.score) that at most the share `rate` of familiar inputs exceeds: a threshold for a monitor.
+ * Ask it at boot for the rate that you use: an artifact with too few held-out inputs never calls anything unfamiliar.
+ * Returns DAB_OK, DAB_ERR_RATES unless 0 < rate < 1, or DAB_ERR_NOT_CALIBRATED. After an error the threshold is -FLT_MAX:
+ * every input exceeds it. */
+DAB_API DAB_WARN_UNUSED dab_status dab_threshold(const dab_model *model, float rate, float *score);
 
 #if defined(DAB_HOST)
 /* For hosts: these two read files and use the heap. Define DAB_HOST before you include this header; they are in the
@@ -196,27 +205,40 @@ DAB_API void dab_model_close(dab_model *model);
  * ASSESS: how far is this input from the training data, and what does the network predict?
  * ---------------------------------------------------------------------------------------------------------------- */
 
-#define DAB_NO_VERDICT (-1)   /* verdict: none, the model has no calibration table. */
-#define DAB_FAMILIAR 0        /* verdict: like the training data. */
-#define DAB_DOUBTFUL 1        /* verdict: rare among the training data. */
-#define DAB_UNFAMILIAR 2      /* verdict: unlike the training data. */
+#define DAB_NO_VERDICT 0      /* verdict: none. The model has no calibration table, or the call failed. */
+#define DAB_FAMILIAR 1        /* verdict: like the training data. */
+#define DAB_AMBIGUOUS 2       /* verdict: like the training data, but between two classes. */
+#define DAB_DOUBTFUL 3        /* verdict: rare among the training data. */
+#define DAB_UNFAMILIAR 4      /* verdict: unlike the training data. */
 #define DAB_FLAG_CALIBRATED 1 /* flags: p_value and verdict are set. */
 #define DAB_FLAG_SATURATED 2  /* flags: the uncertainty overflowed and is the largest finite number. */
+#define DAB_FLAG_CHANNELS 4   /* flags: the model has channels; unfamiliarity and view are set. */
+#define DAB_FLAG_AMBIGUITY 8  /* flags: ambiguity, top_class and runner_up are set. */
+#define DAB_NONE UINT32_MAX   /* top_class, runner_up, view: there is none. */
 
-/* What a model says of one input. Set `size` before the call. */
+/* What a model says of one input. Set `size` before the call. After an error it is the answer that trusts nothing: no
+ * verdict, no flags, distances and scores of FLT_MAX. */
 typedef struct dab_assessment {
     uint32_t size;          /* sizeof(dab_assessment), set by the caller. */
     uint32_t flags;         /* Bits of DAB_FLAG_. */
     float uncertainty;      /* Distance from the training data in nats; always finite. */
-    float p_value;          /* Share of familiar inputs that are at least this uncertain, 0 to 1; -1: unknown. */
-    int32_t verdict;        /* DAB_FAMILIAR, DAB_DOUBTFUL, DAB_UNFAMILIAR or DAB_NO_VERDICT. */
+    float p_value;          /* Share of familiar inputs whose score is at least this large, 0 to 1; -1: unknown. */
+    int32_t verdict;        /* One of the verdicts above. */
     uint32_t nearest;       /* The closest code, counting from 0. */
     float nearest_distance; /* Its distance, nats. */
+    /* What p_value, verdict, dab_threshold and a monitor go by: unfamiliarity if there are channels, else uncertainty. */
+    float score;
+    float unfamiliarity;    /* Surprise of all views together, at least 0; -1 without channels. */
+    float ambiguity;        /* ln of the odds against top_class, any sign; 0 where the flag is not set. */
+    float ambiguity_p;      /* Share of familiar inputs that are at least this ambiguous, 0 to 1; -1: unknown. */
+    uint32_t top_class;     /* The likeliest class, or DAB_NONE. */
+    uint32_t runner_up;     /* The second likeliest class, or DAB_NONE. */
+    uint32_t view;          /* The view that is surprised most, 0 is the base; DAB_NONE without channels. */
 } dab_assessment;
-DAB_STATIC_ASSERT(assessment_size, sizeof(dab_assessment) == 28);
-DAB_STATIC_ASSERT(assessment_nearest_distance, offsetof(dab_assessment, nearest_distance) == 24);
+DAB_STATIC_ASSERT(assessment_size, sizeof(dab_assessment) == 56);
+DAB_STATIC_ASSERT(assessment_view, offsetof(dab_assessment, view) == 52);
 
-/* How far `input` lies from the training data.
+/* How far `input` lies from the training data. Act only if the status is DAB_OK and the verdict is one that you name.
  * input: `inputs` floats, as many as dab_shape.inputs. scratch: `scratch_bytes` bytes at a multiple of 4, at least
  * dab_scratch_bytes(model); its contents mean nothing before and after the call.
  * Threads: `model` may be shared, `scratch` and `out` may not.
@@ -226,7 +248,7 @@ DAB_API DAB_WARN_UNUSED dab_status dab_assess(const dab_model *model, const floa
 
 /* dab_assess for many inputs: `rows` inputs of `inputs` floats, one after the other, and an array of `rows`
  * assessments, of which the first one has its `size` set.
- * Returns as dab_assess. If one value of one row is not finite, no row is assessed. */
+ * Returns as dab_assess. If one value of one row is not finite, no row is assessed, and none is trusted. */
 DAB_API DAB_WARN_UNUSED dab_status dab_assess_batch(const dab_model *model, const float *input, size_t rows,
     size_t inputs, void *scratch, size_t scratch_bytes, dab_assessment *out);
 
@@ -250,15 +272,15 @@ DAB_API DAB_WARN_UNUSED dab_status dab_explain(const dab_model *model, const flo
     size_t scratch_bytes, dab_assessment *out);
 
 /* ---------------------------------------------------------------------------------------------------------------- *
- * WATCH: may the learned controller drive? A monitor turns a stream of uncertainties into a state.
+ * WATCH: may the learned controller drive? A monitor turns a stream of scores into a state.
  *
- *     int32_t state = s == DAB_OK ? dab_monitor_observe(&monitor, now, a.uncertainty) : dab_monitor_poll(&monitor, now);
+ *     int32_t state = dab_monitor_observe(&monitor, now, a.score);       // after an error the score votes for the alarm
  *     if (s == DAB_OK && state == DAB_NOMINAL) act();
  *     else fall_back();                                        // also for every negative number
  * ---------------------------------------------------------------------------------------------------------------- */
 
-#define DAB_NOMINAL 0  /* The inputs are familiar: the learned controller may drive. */
-#define DAB_FALLBACK 1 /* Use the fallback: the inputs are unfamiliar, or not yet familiar for long enough. */
+#define DAB_FALLBACK 0 /* Use the fallback: the inputs are unfamiliar, or not yet familiar for long enough. */
+#define DAB_NOMINAL 1  /* The inputs are familiar: the learned controller may drive. */
 #define DAB_STALE 2    /* Use the fallback: there is no recent input. */
 
 /* A monitor, in memory of the caller. Its words are private; copying the struct copies the monitor. */
@@ -271,8 +293,8 @@ DAB_STATIC_ASSERT(monitor_words, offsetof(dab_monitor, words) == 0);
 /* When to distrust a stream of inputs, and when to trust it again. Set `size`. */
 typedef struct dab_monitor_config {
     uint32_t size;        /* sizeof(dab_monitor_config), set by the caller. */
-    float enter;          /* An uncertainty above this, in nats, votes for the alarm (see dab_threshold). */
-    float exit;           /* An uncertainty at or below this votes for recovery; at most `enter`. */
+    float enter;          /* A score above this votes for the alarm (see dab_threshold). */
+    float exit;           /* A score at or below this votes for recovery; at most `enter`. */
     uint32_t window;      /* How many of the last inputs vote, 1 to 32. */
     uint32_t enter_votes; /* Votes that raise the alarm, 1 to window. */
     uint32_t exit_votes;  /* Votes that end it, 1 to window. */
@@ -292,10 +314,10 @@ typedef struct dab_monitor_statistics {
     uint64_t stales;         /* How often the input went silent, or the clock jumped back. */
     uint64_t nominal_ticks;  /* Ticks in DAB_NOMINAL. */
     uint64_t fallback_ticks; /* Ticks in the other states. */
-    float mean;              /* Mean of the finite uncertainties, nats. */
-    float std;               /* Standard deviation of the finite uncertainties. */
-    float min;               /* Smallest finite uncertainty. */
-    float max;               /* Largest finite uncertainty. */
+    float mean;              /* Mean of the finite scores. */
+    float std;               /* Standard deviation of the finite scores. */
+    float min;               /* Smallest finite score. */
+    float max;               /* Largest finite score. */
 } dab_monitor_statistics;
 DAB_STATIC_ASSERT(monitor_statistics_size, sizeof(dab_monitor_statistics) == 72);
 DAB_STATIC_ASSERT(monitor_statistics_max, offsetof(dab_monitor_statistics, max) == 68);
@@ -305,24 +327,24 @@ DAB_STATIC_ASSERT(monitor_statistics_max, offsetof(dab_monitor_statistics, max) 
  * Returns DAB_OK, or DAB_ERR_CONFIG if a value is out of its range. */
 DAB_API DAB_WARN_UNUSED dab_status dab_monitor_init(dab_monitor *monitor, const dab_monitor_config *config);
 
-/* Takes in an uncertainty (dab_assessment.uncertainty) that was measured at tick `now`, and says who may drive.
+/* Takes in a score (dab_assessment.score) that was measured at tick `now`, and says who may drive.
  * now: any counter that goes up and wraps around at 2^32; `min_dwell` and `timeout` have its unit. A step back is
- * DAB_STALE. An uncertainty that is not finite votes for the alarm. Every call takes the same time.
+ * DAB_STALE. A score that is not finite votes for the alarm, as does that of an assessment after an error. Every call
+ * takes the same time.
  * Threads: one at a time for each monitor.
  * Returns DAB_NOMINAL, DAB_FALLBACK, DAB_STALE or a negative DAB_ERR_ number. Use the fallback unless it is
  * DAB_NOMINAL. */
-DAB_API int32_t dab_monitor_observe(dab_monitor *monitor, uint32_t now, float uncertainty);
+DAB_API DAB_WARN_UNUSED int32_t dab_monitor_observe(dab_monitor *monitor, uint32_t now, float score);
 
 /* Says who may drive at tick `now` when there is no new input, so that silence is noticed.
  * Returns as dab_monitor_observe. */
-DAB_API int32_t dab_monitor_poll(dab_monitor *monitor, uint32_t now);
+DAB_API DAB_WARN_UNUSED int32_t dab_monitor_poll(dab_monitor *monitor, uint32_t now);
 
 /* What the monitor saw so far. */
 DAB_API DAB_WARN_UNUSED dab_status dab_monitor_stats(const dab_monitor *monitor, dab_monitor_statistics *out);
 
 /* ---------------------------------------------------------------------------------------------------------------- *
- * EXPLORE: uncertainty as a reward, for reinforcement learning. A model's codebook is frozen, so its bonus does not fade
- * while an agent learns: take the bonus of a memory that learns (dab_memory.h).
+ * EXPLORE: uncertainty as a reward, for reinforcement learning.
  * ---------------------------------------------------------------------------------------------------------------- */
 
 #define DAB_EXPLORATION_SAVED_BYTES 40 /* Bytes of a saved exploration state. */
@@ -384,8 +406,8 @@ DAB_API DAB_WARN_UNUSED dab_status dab_exploration_restore(dab_exploration *expl
 /* ---------------------------------------------------------------------------------------------------------------- *
  * STATUS NUMBERS
  *
- * -1 to -18: the call is refused. These are mistakes in the program, except DAB_ERR_NON_FINITE (a broken sensor, say),
- * DAB_ERR_NOT_CALIBRATED, DAB_ERR_SAVED_STATE, DAB_ERR_MEMORY_FULL and DAB_ERR_UNKNOWN_MEMBER (the library is too old).
+ * -1 to -17: the call is refused. These are mistakes in the program, except DAB_ERR_NON_FINITE (a broken sensor, say),
+ * DAB_ERR_NOT_CALIBRATED, DAB_ERR_SAVED_STATE and DAB_ERR_UNKNOWN_MEMBER (the library is too old).
  * -20, -21: never use this model on this machine. -30: files. -100 and below: the artifact is damaged, of another
  * version, or breaks a rule of the format. A number never gets another meaning.
  * ---------------------------------------------------------------------------------------------------------------- */
@@ -408,7 +430,6 @@ DAB_API DAB_WARN_UNUSED dab_status dab_exploration_restore(dab_exploration *expl
 #define DAB_ERR_UNKNOWN_MEMBER (-15)         /* A configuration sets a member that the library does not know. */
 #define DAB_ERR_RATES (-16)                  /* A false-alarm rate is not 0 < unfamiliar <= doubtful < 1. */
 #define DAB_ERR_ARTIFACT_MISALIGNED (-17)    /* The artifact does not start at a multiple of 4 bytes. */
-#define DAB_ERR_MEMORY_FULL (-18)            /* There is no place for another taught code. */
 #define DAB_ERR_SELF_TEST (-20)              /* A known answer came out differently: do not use the model here. */
 #define DAB_ERR_SELF_TEST_DIGEST (-21)       /* Known answers agree, but not all bits behind them. */
 #define DAB_ERR_FILE (-30)                   /* The file cannot be read. */

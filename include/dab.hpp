@@ -29,6 +29,7 @@ namespace dab {
 enum class verdict : std::int32_t {
   none = DAB_NO_VERDICT,
   familiar = DAB_FAMILIAR,
+  ambiguous = DAB_AMBIGUOUS,
   doubtful = DAB_DOUBTFUL,
   unfamiliar = DAB_UNFAMILIAR
 };
@@ -53,12 +54,13 @@ class [[nodiscard]] status {
   dab_status number_;
 };
 
-// A value, or why there is none. Without one, the value is T(): an assessment without a verdict, for example.
+// A value, or why there is none. Without one, the value is T(), and an assessment is the one that trusts nothing.
 template <class T>
 class [[nodiscard]] result {
  public:
   constexpr result(const T &value) noexcept : value_(value), status_(DAB_OK) {}
   constexpr result(dab::status status) noexcept : value_(), status_(status) {}
+  constexpr result(const T &value, dab::status status) noexcept : value_(value), status_(status) {}
   [[nodiscard]] constexpr bool ok() const noexcept { return status_.ok(); }
   [[nodiscard]] constexpr dab::status status() const noexcept { return status_; }
   [[nodiscard]] const char *what() const noexcept { return status_.what(); }
@@ -72,11 +74,7 @@ class [[nodiscard]] result {
 
 // dab_assessment, with `size` set and no verdict until a call gives one.
 struct assessment : dab_assessment {
-  constexpr assessment() noexcept : dab_assessment() {
-    size = sizeof(dab_assessment);
-    p_value = -1;
-    dab_assessment::verdict = DAB_NO_VERDICT;
-  }
+  constexpr assessment() noexcept : dab_assessment() { size = sizeof(dab_assessment); }
   [[nodiscard]] constexpr dab::verdict verdict() const noexcept {
     return static_cast<dab::verdict>(dab_assessment::verdict);
   }
@@ -139,15 +137,16 @@ class model_ref {
   [[nodiscard]] status set_rates(float doubtful, float unfamiliar) noexcept {
     return dab_set_rates(handle_, doubtful, unfamiliar);
   }
-  // The uncertainty, in nats, that at most this share of familiar inputs exceeds.
+  // The score that at most this share of familiar inputs exceeds; after an error, one that every input exceeds.
   [[nodiscard]] result<float> threshold(float rate) const noexcept {
-    float nats = 0;
-    return make(dab_threshold(handle_, rate, &nats), nats);
+    float score = 0;
+    const auto s = dab_threshold(handle_, rate, &score);
+    return {score, s};
   }
   [[nodiscard]] result<assessment> assess(span<const float> input, span<float> scratch) const noexcept {
     assessment out;
     const auto s = dab_assess(handle_, input.data(), input.size(), scratch.data(), scratch.size_bytes(), &out);
-    return make(s, out);
+    return {out, s};
   }
   // As many inputs as there are assessments.
   [[nodiscard]] status assess_batch(span<const float> inputs, span<float> scratch,
@@ -163,7 +162,7 @@ class model_ref {
     assessment out;
     const auto s = dab_predict(handle_, input.data(), input.size(), outputs.data(), outputs.size(), scratch.data(),
                                scratch.size_bytes(), &out);
-    return make(s, out);
+    return {out, s};
   }
   [[nodiscard]] result<assessment> explain(span<const float> input, span<float> distances, span<float> assignment,
                                            span<float> dimensions, span<float> scratch) const noexcept {
@@ -172,7 +171,7 @@ class model_ref {
     const auto s = dab_explain(handle_, input.data(), input.size(), distances.data(), assignment.data(),
                                distances.size(), dimensions.data(), dimensions.size(), scratch.data(),
                                scratch.size_bytes(), &out);
-    return make(s, out);
+    return {out, s};
   }
 
  protected:
@@ -236,9 +235,9 @@ class file_model : public model_ref {
 };
 #endif
 
-// Watches a stream of uncertainties.
+// Watches a stream of scores.
 //
-//     const auto state = a.ok() ? monitor.observe(now, a->uncertainty) : monitor.poll(now);
+//     const auto state = monitor.observe(now, a->score);     // after an error the score votes for the alarm
 //     if (a.ok() && state == dab::state::nominal) act();
 //     else fall_back();
 class monitor {
@@ -247,8 +246,8 @@ class monitor {
     config.size = sizeof config;
     return dab_monitor_init(&words_, &config);
   }
-  [[nodiscard]] dab::state observe(std::uint32_t now, float uncertainty) noexcept {
-    return static_cast<dab::state>(dab_monitor_observe(&words_, now, uncertainty));
+  [[nodiscard]] dab::state observe(std::uint32_t now, float score) noexcept {
+    return static_cast<dab::state>(dab_monitor_observe(&words_, now, score));
   }
   [[nodiscard]] dab::state poll(std::uint32_t now) noexcept {
     return static_cast<dab::state>(dab_monitor_poll(&words_, now));

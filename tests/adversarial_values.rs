@@ -5,16 +5,16 @@ use dab_core::artifact::ArtifactError as E;
 use dab_core::artifact::schema::CalibrationMeta;
 use dab_core::artifact::{AlignedBytes, Part};
 use dab_core::parts::{LARGEST, SMALLEST};
-use dab_tests::attack::{CHOLESKY, MLP, SPECTRAL, changed, parts, read};
+use dab_tests::attack::{CHOLESKY, MLP, SPECTRAL, VIEWS, changed, parts, read};
 use dab_tests::patch::{HEADER, Parts, seal, word};
 use dab_tests::specs::Random;
 
 #[test]
 fn parameters() {
-    for index in [MLP, SPECTRAL, CHOLESKY] {
+    for index in [MLP, SPECTRAL, CHOLESKY, VIEWS] {
         for (part, range) in parts(index).places() {
             for at in [0, range.len() / 2, range.len() - 1] {
-                let with = |value| changed(index, |p| p.part(part)[at] = value);
+                let with = |value| changed(index, |p| p.params[range.start + at] = value);
                 for value in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -f32::NAN] {
                     assert_eq!(with(value), Some(E::NonFinite { part, index: at }), "{part} {value}");
                 }
@@ -25,6 +25,8 @@ fn parameters() {
                         | Part::SelfTestAnswers
                         | Part::CalibrationScores
                         | Part::CalibrationPValues
+                        | Part::AmbiguityScores
+                        | Part::AmbiguityPValues
                 );
                 let outside = [f32::from_bits(1), -1e-30, SMALLEST * 0.99, 2.0 * LARGEST, f32::MIN];
                 for value in outside.into_iter().filter(|_| bounded) {
@@ -37,7 +39,11 @@ fn parameters() {
                         | Part::CalibrationScores
                         | Part::CalibrationPValues
                         | Part::SelfTestAnswers
-                ) {
+                        | Part::ViewNormalizeInverseStd
+                        | Part::ViewCodePriors
+                        | Part::AmbiguityPValues
+                ) || (part == Part::Tails && at % 2 == 1)
+                {
                     assert_eq!(with(-0.5), out_of_range, "{part} negative");
                 }
                 // Refused for another reason, or finite: `read` looks.
@@ -55,7 +61,7 @@ fn parameters() {
 
 #[test]
 fn whole_parts_at_the_edges_of_the_domain() {
-    for index in [MLP, SPECTRAL, CHOLESKY] {
+    for index in [MLP, SPECTRAL, CHOLESKY, VIEWS] {
         for (part, _) in parts(index).places() {
             for value in [LARGEST, -LARGEST, SMALLEST, -SMALLEST, 0.0] {
                 let error = changed(index, |p| p.part(part).fill(value));
@@ -70,6 +76,12 @@ fn whole_parts_at_the_edges_of_the_domain() {
                         | Part::DecoderWeight
                         | Part::DecoderBias
                         | Part::SelfTestInputs
+                        | Part::ViewNormalizeMean
+                        | Part::ViewHeadWeight
+                        | Part::ViewHeadBias
+                        | Part::ViewCodeMeans
+                        | Part::ViewDecoderWeight
+                        | Part::ViewDecoderBias
                 );
                 assert!(!signed || error.is_none(), "{part} {value}: {error:?}");
             }
@@ -78,9 +90,20 @@ fn whole_parts_at_the_edges_of_the_domain() {
         for sign in [1.0, -1.0] {
             for magnitude in [LARGEST, SMALLEST] {
                 let error = changed(index, |p| {
-                    for part in
-                        [Part::Layers, Part::HeadWeight, Part::HeadBias, Part::CodeMeans, Part::DecoderWeight]
-                    {
+                    let base = [
+                        Part::Layers,
+                        Part::HeadWeight,
+                        Part::HeadBias,
+                        Part::CodeMeans,
+                        Part::DecoderWeight,
+                    ];
+                    let view = [
+                        Part::ViewHeadWeight,
+                        Part::ViewHeadBias,
+                        Part::ViewCodeMeans,
+                        Part::ViewDecoderWeight,
+                    ];
+                    for part in base.into_iter().chain(view) {
                         p.part(part).fill(sign * magnitude);
                     }
                     p.part(Part::CodePrecisions).fill(magnitude);
@@ -216,11 +239,11 @@ fn random_mutations_never_panic() {
     /// Mutated files; with the models small, a few seconds.
     const FILES: usize = 210_000;
     let random = &mut Random(2026);
-    let sound = [MLP, SPECTRAL, CHOLESKY].map(|i| parts(i).join());
+    let sound = [MLP, SPECTRAL, CHOLESKY, VIEWS].map(|i| parts(i).join());
     let (mut accepted, mut refused) = (0, std::collections::BTreeMap::<String, usize>::new());
     let values = [0.0, -0.0, 1.0, -1.0, LARGEST, -LARGEST, SMALLEST, f32::MAX, f32::NAN, f32::from_bits(1)];
     for file in 0..FILES {
-        let mut bytes = sound[file % 3].as_slice().to_vec();
+        let mut bytes = sound[file % 4].as_slice().to_vec();
         let params = word(&bytes, 32) as usize;
         for _ in 0..1 + random.below(4) {
             match random.below(8) {

@@ -3,13 +3,14 @@
 use dab_core::artifact::AlignedBytes;
 use dab_core::artifact::info::read_info;
 use dab_core::artifact::schema::{
-    CovarianceKind, HEADER_LEN, MAGIC, MAJOR, MAX_CALIBRATION, MAX_CODES, MAX_DIM_DIAGONAL, MAX_DIM_FULL,
-    MAX_LAYERS, MAX_SELF_TESTS, MAX_WIDTH, MINOR, PARAMS_ALIGN, SCHEMA, SCHEMA_KEY, Task,
+    CHANNELS, CHANNELS_SCHEMA, CHANNELS_SCHEMA_KEY, CovarianceKind, DecoderReads, Form, HEADER_LEN, MAGIC,
+    MAJOR, MAX_CALIBRATION, MAX_CODES, MAX_DIM_DIAGONAL, MAX_DIM_FULL, MAX_EXTRA_VIEWS, MAX_LAYERS,
+    MAX_SELF_TESTS, MAX_WIDTH, MINOR, PARAMS_ALIGN, SCHEMA, SCHEMA_KEY, Task,
 };
 use dab_core::artifact::writer::{Codes, Head, Spec};
 use dab_core::{Activation, Model};
 use dab_tests::page::{block, table};
-use dab_tests::patch::crc32c;
+use dab_tests::patch::{Parts, crc32c};
 
 const PAGE: &str = include_str!("../docs/format.md");
 
@@ -64,6 +65,30 @@ fn the_worked_example_is_a_real_file() {
 fn the_schema_is_the_codes() {
     assert_eq!(block(PAGE, "schema").split_whitespace().collect::<Vec<_>>().join(" "), SCHEMA);
     assert!(PAGE.contains(&format!("`0x{SCHEMA_KEY:016x}`")), "the key is 0x{SCHEMA_KEY:016x}");
+    let words = block(PAGE, "schema-1.1").split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(words, CHANNELS_SCHEMA);
+    let key = format!("`0x{CHANNELS_SCHEMA_KEY:016x}`");
+    assert!(PAGE.contains(&key), "the key of 1.1 is {key}");
+}
+
+#[test]
+fn channels_show_in_the_header_alone() {
+    let bytes = dab_tests::specs::views().to_bytes().expect("a model");
+    assert_eq!(bytes[8..12], [1, 0, MINOR as u8, 0], "format 1.1");
+    assert_eq!(bytes[16..24], [CHANNELS as u8, 0, 0, 0, 0, 0, 0, 0], "one incompatible bit");
+    assert_eq!(bytes[48..56], CHANNELS_SCHEMA_KEY.to_le_bytes());
+    // Without channels the same model is a file of format 1.0.
+    let bytes = tiny().to_bytes().expect("a model");
+    assert_eq!((&bytes[8..12], &bytes[16..20]), (&[1, 0, 0, 0][..], &[0; 4][..]));
+    // A constant covariance is not in format 1.0: an old reader does not know the number either.
+    let mut parts = Parts::of(&bytes);
+    parts.meta.head.covariance = CovarianceKind::Constant;
+    assert_eq!(parts.join().model().err(), Some(dab_core::ArtifactError::MetaEncoding));
+    let mut spec = tiny();
+    spec.head = Head { weight: vec![1.0], covariance: CovarianceKind::Constant, ..spec.head };
+    spec.codes.covs.clear();
+    let words = spec.to_bytes().expect_err("no channels").to_string();
+    assert_eq!(words, "a constant covariance needs a model with channels (format 1.1)");
 }
 
 #[test]
@@ -83,7 +108,8 @@ fn the_header_table_is_the_writers() {
         let expected = match name {
             "magic" => u64::from_le_bytes(MAGIC),
             "major" => MAJOR.into(),
-            "minor" => MINOR.into(),
+            // Only a file with channels says 1.
+            "minor" => 0,
             "total length" => bytes.len() as u64,
             "incompatible" | "compatible" => 0,
             "meta offset" => HEADER_LEN as u64,
@@ -108,13 +134,19 @@ fn the_limits_and_numbers_of_enums_are_the_codes() {
         ("inputs", MAX_WIDTH),
         ("layers", MAX_LAYERS as u32),
         ("layers.outputs", MAX_WIDTH),
-        ("dim (diagonal)", MAX_DIM_DIAGONAL),
+        ("dim (diagonal, constant)", MAX_DIM_DIAGONAL),
         ("dim (spectral, Cholesky)", MAX_DIM_FULL),
         ("codes", MAX_CODES),
         ("decoder.outputs", MAX_WIDTH),
         ("calibration.points", MAX_CALIBRATION.into()),
         ("calibration.held_out", u32::MAX),
         ("self_test.vectors", MAX_SELF_TESTS.into()),
+        ("views", MAX_EXTRA_VIEWS as u32),
+        ("views.dim", MAX_DIM_DIAGONAL),
+        ("views.codes", MAX_CODES),
+        ("views.decoder.outputs", MAX_WIDTH),
+        ("ambiguity.points", MAX_CALIBRATION.into()),
+        ("ambiguity.held_out", u32::MAX),
     ];
     let rows = table(PAGE, "limit");
     for (name, max) in limits {
@@ -129,6 +161,8 @@ fn the_limits_and_numbers_of_enums_are_the_codes() {
     };
     assert_eq!(numbers("activation"), listed(&Activation::ALL.map(Activation::name)));
     assert_eq!(numbers("covariance"), listed(&CovarianceKind::ALL.map(CovarianceKind::name)));
+    assert_eq!(numbers("form"), listed(&Form::ALL.map(Form::name)));
+    assert_eq!(numbers("decoder_reads"), listed(&DecoderReads::ALL.map(DecoderReads::name)));
     assert_eq!(numbers("task"), "0 regression, 1 classification");
     assert_eq!([Task::Regression as u8, Task::Classification as u8], [0, 1]);
 }

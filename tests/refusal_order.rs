@@ -8,20 +8,39 @@ use std::collections::BTreeSet;
 
 use dab_core::artifact::ArtifactError as E;
 use dab_core::artifact::schema::{
-    CovarianceKind, MAX_CALIBRATION, MAX_CODES, MAX_DIM_DIAGONAL, MAX_DIM_FULL, MAX_LAYERS, MAX_SELF_TESTS,
-    MAX_WIDTH, Residual,
+    AmbiguityMeta, ChannelsMeta, CovarianceKind, DecoderReads, Form, MAX_CALIBRATION, MAX_CODES,
+    MAX_DIM_DIAGONAL, MAX_DIM_FULL, MAX_LAYERS, MAX_SELF_TESTS, MAX_WIDTH, Residual, Task, ViewMeta,
 };
+use dab_core::artifact::writer::{AmbiguitySpec, BaseSpec, ChannelsSpec};
 use dab_core::artifact::{AlignedBytes, Part};
 use dab_core::parts::LARGEST;
 use dab_core::{Activation, Model};
-use dab_tests::attack::{MLP, parts};
 use dab_tests::page::{names, table};
 use dab_tests::patch::{HEADER, Parts, crc32c, seal, word};
+use dab_tests::specs::{Random, real, view};
 
 const PAGE: &str = include_str!("../docs/format.md");
 
 /// Entries of each part that get a wrong value: of two in one part the first counts.
 const ENTRIES: usize = 2;
+
+/// A file of format 1.1 with every part of both formats.
+fn sound() -> Parts {
+    let [(_, mut spec), ..] = real();
+    let random = &mut Random(11);
+    let mut full = view(random, spec.inputs, 3, Form::Joined, 1.0);
+    while full.normalization.is_none()
+        || full.dim < 3
+        || full.priors.len() < 8
+        || full.decoder.iter().any(|d| d.bias.is_none())
+    {
+        full = view(random, spec.inputs, 3, Form::Joined, 1.0);
+    }
+    let plain = view(random, spec.inputs, 0, Form::Distance, 1.0);
+    let ambiguity = Some(AmbiguitySpec { scores: random.floats(40, 4.0), rate: 0.1 });
+    spec.channels = Some(ChannelsSpec { base: BaseSpec::default(), views: vec![full, plain], ambiguity });
+    Parts::of(&spec.to_bytes().expect("a model"))
+}
 
 /// When a fault is put in: a file is made in these steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,6 +86,25 @@ impl Draft {
         self.bytes[at..at + 4].copy_from_slice(&sum.to_le_bytes());
     }
 
+    fn channels(&mut self) -> &mut ChannelsMeta {
+        self.parts.channels.as_mut().expect("channels")
+    }
+
+    fn view(&mut self) -> &mut ViewMeta {
+        &mut self.channels().views[0]
+    }
+
+    fn ambiguity(&mut self) -> &mut AmbiguityMeta {
+        self.channels().ambiguity.as_mut().expect("a table")
+    }
+
+    /// Takes the classes away from the decoder.
+    fn regression(&mut self) {
+        if let Some(decoder) = self.parts.meta.decoder.as_mut() {
+            decoder.task = Task::Regression;
+        }
+    }
+
     /// Where the meta section has `normalized`: behind the varint of `inputs`.
     fn normalized(&self) -> usize {
         1 + self.meta.iter().position(|byte| byte & 0x80 == 0).expect("the end of a varint")
@@ -92,6 +130,7 @@ fn place(error: E) -> String {
     match error {
         E::Truncated { expected: HEADER, .. } => "Truncated in the header".into(),
         E::Limit { field, .. } => format!("Limit {field}"),
+        E::Channels { field } => format!("Channels {field}"),
         E::Residual { layer } => format!("Residual {layer}"),
         E::NonFinite { part, index } => format!("NonFinite {part}[{index}]"),
         E::OutOfRange { part, index } => format!("OutOfRange {part}[{index}]"),
@@ -113,8 +152,9 @@ fn checks(page: &str) -> Vec<String> {
             ["Truncated"] => vec!["Truncated in the header".into()],
             ["Limit"] => {
                 let limits = table(page, "limit");
-                // Too many layers cannot be decoded: they fail an earlier check.
-                let sizes = limits.iter().map(|row| row[0]).filter(|&name| name != "layers");
+                // Too many layers or views cannot be decoded: they fail an earlier check.
+                let sizes =
+                    limits.iter().map(|row| row[0]).filter(|&name| name != "layers" && name != "views");
                 sizes.map(|name| format!("Limit {name}")).collect()
             }
             ["Residual"] => (0..2).map(|layer| format!("Residual {layer}")).collect(),
@@ -123,6 +163,11 @@ fn checks(page: &str) -> Vec<String> {
                 let entries = |part| (0..ENTRIES).map(move |index| format!("{part}[{index}]"));
                 listed(row[0], &parts).into_iter().flat_map(entries).collect()
             }
+            ["Channels"] => names(row[0]).map(|field| format!("Channels {field}")).collect(),
+            ["PriorSum", "Alpha"] => vec!["PriorSum of a view".into(), "Alpha of a view".into()],
+            ["CalibrationOrder", "Rates"] => ["CalibrationOrder", "CalibrationOrder of the last p", "Rates"]
+                .map(|c| format!("{c}, ambiguity"))
+                .into(),
             ["CalibrationOrder"] => vec!["CalibrationOrder".into(), "CalibrationOrder of the last p".into()],
             _ => errors.iter().map(|&error| error.to_owned()).collect(),
         };
@@ -227,11 +272,26 @@ fn size_faults() -> Vec<Fault> {
         let field = check.split(' ').next().unwrap_or_default();
         fault(&format!("Limit {check}"), &format!("Limit {field}"), Stage::Shape, change)
     }
+    fn channels(field: &str, change: impl Fn(&mut Draft) + 'static) -> Fault {
+        let name = format!("Channels {field}");
+        fault(&name, &name, Stage::Shape, change)
+    }
     let mut all = vec![
         limit("dim (spectral, Cholesky)", |d| {
             (d.parts.meta.head.covariance, d.parts.meta.dim) = (CovarianceKind::Spectral, MAX_DIM_FULL + 1);
         }),
         limit("calibration.held_out", |d| calibration(d).held_out = 0),
+        limit("ambiguity.held_out", |d| d.ambiguity().held_out = 0),
+        channels("base.form", |d| {
+            d.channels().base.form = Form::Energy;
+            d.regression();
+        }),
+        channels("base.decoder_reads", |d| {
+            d.channels().base.decoder_reads = DecoderReads::Input;
+            d.parts.meta.decoder = None;
+        }),
+        channels("views.form", |d| d.channels().views[1].form = Form::Sum),
+        channels("ambiguity", Draft::regression),
         fault("Residual 0", "Residual 0", Stage::Shape, |d| {
             d.parts.meta.layers[0].residual = Some(Residual { source: 1, before_activation: true });
         }),
@@ -245,11 +305,19 @@ fn size_faults() -> Vec<Fault> {
         all.extend([
             limit("inputs", move |d| d.parts.meta.inputs = wrong(MAX_WIDTH)),
             limit("layers.outputs", move |d| d.parts.meta.layers[1].outputs = wrong(MAX_WIDTH)),
-            limit("dim (diagonal)", move |d| d.parts.meta.dim = wrong(MAX_DIM_DIAGONAL)),
+            limit("dim (diagonal, constant)", move |d| d.parts.meta.dim = wrong(MAX_DIM_DIAGONAL)),
             limit("codes", move |d| d.parts.meta.codes = wrong(MAX_CODES)),
             limit("decoder.outputs", move |d| {
-                d.parts.meta.decoder.as_mut().expect("a decoder").outputs = wrong(MAX_WIDTH);
+                if let Some(decoder) = d.parts.meta.decoder.as_mut() {
+                    decoder.outputs = wrong(MAX_WIDTH);
+                }
             }),
+            limit("views.dim", move |d| d.view().dim = wrong(MAX_DIM_DIAGONAL)),
+            limit("views.codes", move |d| d.view().codes = wrong(MAX_CODES)),
+            limit("views.decoder.outputs", move |d| {
+                d.view().decoder.as_mut().expect("a decoder").outputs = wrong(MAX_WIDTH);
+            }),
+            limit("ambiguity.points", move |d| d.ambiguity().points = wrong(MAX_CALIBRATION.into()) as u16),
             limit("calibration.points", move |d| {
                 calibration(d).points = wrong(MAX_CALIBRATION.into()) as u16;
             }),
@@ -268,13 +336,21 @@ fn calibration(draft: &mut Draft) -> &mut dab_core::artifact::schema::Calibratio
 /// Numbers that cannot be.
 fn value_faults() -> Vec<Fault> {
     let mut all = Vec::new();
-    for (part, range) in parts(MLP).places() {
+    let mut seen = Vec::new();
+    for (part, range) in sound().places() {
+        // The parts of the second view have the names of the first one's.
+        if seen.contains(&part) {
+            continue;
+        }
+        seen.push(part);
         assert!(range.len() >= ENTRIES, "{part}");
         let out_of_range = match part {
             Part::NormalizeInverseStd | Part::CalibrationScores | Part::SelfTestAnswers => Some(-0.5),
+            Part::ViewNormalizeInverseStd => Some(-0.5),
             Part::CodePriors | Part::CalibrationPValues => Some(1.5),
-            // Any finite number may be an input.
-            Part::SelfTestInputs => None,
+            Part::ViewCodePriors | Part::AmbiguityPValues => Some(1.5),
+            // Any finite number may be an input, or an ambiguity.
+            Part::SelfTestInputs | Part::AmbiguityScores => None,
             _ => Some(2.0 * LARGEST),
         };
         for index in 0..ENTRIES {
@@ -287,7 +363,7 @@ fn value_faults() -> Vec<Fault> {
             all.extend(out_of_range.map(|value| wrong("OutOfRange", value)));
         }
     }
-    let dim = parts(MLP).meta.dim as usize;
+    let dim = sound().meta.dim as usize;
     for code in 0..2 {
         let name = format!("NotPositiveDefinite {code}");
         let last = code * dim + dim - 1;
@@ -309,6 +385,17 @@ fn value_faults() -> Vec<Fault> {
         }),
         fault("Rates", "Rates", Stage::Shape, |d| calibration(d).doubtful = 1.0f32.to_le_bytes()),
         fault("Rates", "Rates", Stage::Shape, |d| calibration(d).unfamiliar = f32::NAN.to_le_bytes()),
+        fault("PriorSum of a view", "PriorSum", Stage::Values, |d| {
+            d.parts.part(Part::ViewCodePriors)[ENTRIES..].fill(1.0);
+        }),
+        fault("Alpha of a view", "Alpha", Stage::Shape, |d| d.view().alpha = (-1.0f32).to_le_bytes()),
+        fault("CalibrationOrder, ambiguity", "CalibrationOrder 3", Stage::Values, |d| {
+            d.parts.part(Part::AmbiguityScores).swap(2, 3);
+        }),
+        fault("CalibrationOrder of the last p, ambiguity", "CalibrationOrder 39", Stage::Values, |d| {
+            *d.parts.part(Part::AmbiguityPValues).last_mut().expect("a table") *= 0.5;
+        }),
+        fault("Rates, ambiguity", "Rates", Stage::Shape, |d| d.ambiguity().rate = 1.0f32.to_le_bytes()),
     ]);
     all
 }
@@ -319,8 +406,14 @@ fn exclusive(a: &Fault, b: &Fault) -> Option<&'static str> {
     if both("Truncated", "TrailingBytes") {
         return Some("a file does not have both fewer and more bytes than it says");
     }
-    if both("Limit dim (diagonal)", "Limit dim (spectral, Cholesky)") {
+    if both("Limit dim (diagonal, constant)", "Limit dim (spectral, Cholesky)") {
         return Some("a model has one kind of covariance");
+    }
+    if a.says == b.says {
+        return Some("the reader says the same of both");
+    }
+    if both("Channels base.decoder_reads", "Limit decoder.outputs") {
+        return Some("a model without a decoder has no outputs");
     }
     let cut = |x: &Fault, y: &Fault| x.check == "Truncated in the header" && y.stage <= Stage::Padding;
     (cut(a, b) || cut(b, a)).then_some("a file that ends within its header has no sections")
@@ -333,7 +426,7 @@ fn read(sound: &Parts, faults: &[&Fault]) -> Option<String> {
         match stage {
             Stage::Values | Stage::Shape | Stage::Header => {}
             Stage::Meta => {
-                draft.meta = dab_tests::patch::encode(&draft.parts.meta);
+                draft.meta = draft.parts.meta_bytes();
             }
             Stage::Padding => draft.bytes = draft.parts.join_with(&draft.meta).as_slice().to_vec(),
             Stage::BodySealed => seal(&mut draft.bytes),
@@ -360,7 +453,7 @@ struct Refusals {
 
 impl Refusals {
     fn of_the_reader() -> Self {
-        let (mut sound, faults) = (parts(MLP), faults());
+        let (mut sound, faults) = (sound(), faults());
         // Some faults make the meta section longer; without this residual there is padding left all the same.
         sound.meta.layers[2].residual = None;
         assert_eq!(read(&sound, &[]), None);
@@ -426,9 +519,9 @@ fn of_two_faults_the_page_and_the_reader_name_the_same() {
         assert!(!refusals.disagreements(&page).is_empty(), "nothing tells these rows apart:\n{rows}");
     }
     for (rows, page) in exchanged(PAGE, "limit") {
-        // Layers are not a size here (see `checks`), and a model has one kind of covariance.
-        let layers = rows.contains("| layers |");
-        let kinds = rows.contains("(diagonal)") && rows.contains("(spectral");
+        // Layers and views are not sizes here (see `checks`), and a model has one kind of covariance.
+        let layers = rows.contains("| layers |") || rows.contains("| views |");
+        let kinds = rows.contains("(diagonal, constant)") && rows.contains("(spectral");
         let apart = !(layers || kinds);
         assert_eq!(!refusals.disagreements(&page).is_empty(), apart, "{rows}");
     }

@@ -13,21 +13,31 @@ use crate::status::{
     Status,
 };
 
-/// verdict: none, the model has no calibration table.
-pub const DAB_NO_VERDICT: i32 = -1;
+/// verdict: none. The model has no calibration table, or the call failed.
+pub const DAB_NO_VERDICT: i32 = 0;
 /// verdict: like the training data.
-pub const DAB_FAMILIAR: i32 = 0;
+pub const DAB_FAMILIAR: i32 = 1;
+/// verdict: like the training data, but between two classes.
+pub const DAB_AMBIGUOUS: i32 = 2;
 /// verdict: rare among the training data.
-pub const DAB_DOUBTFUL: i32 = 1;
+pub const DAB_DOUBTFUL: i32 = 3;
 /// verdict: unlike the training data.
-pub const DAB_UNFAMILIAR: i32 = 2;
+pub const DAB_UNFAMILIAR: i32 = 4;
 
 /// flags: p_value and verdict are set.
 pub const DAB_FLAG_CALIBRATED: u32 = 1;
 /// flags: the uncertainty overflowed and is the largest finite number.
 pub const DAB_FLAG_SATURATED: u32 = 2;
+/// flags: the model has channels; unfamiliarity and view are set.
+pub const DAB_FLAG_CHANNELS: u32 = 4;
+/// flags: ambiguity, top_class and runner_up are set.
+pub const DAB_FLAG_AMBIGUITY: u32 = 8;
 
-/// What a model says of one input. Set `size` before the call.
+/// top_class, runner_up, view: there is none.
+pub const DAB_NONE: u32 = u32::MAX;
+
+/// What a model says of one input. Set `size` before the call. After an error it is the answer that trusts nothing: no
+/// verdict, no flags, distances and scores of FLT_MAX.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Assessment {
@@ -37,14 +47,28 @@ pub struct Assessment {
     pub flags: u32,
     /// Distance from the training data in nats; always finite.
     pub uncertainty: f32,
-    /// Share of familiar inputs that are at least this uncertain, 0 to 1; -1: unknown.
+    /// Share of familiar inputs whose score is at least this large, 0 to 1; -1: unknown.
     pub p_value: f32,
-    /// DAB_FAMILIAR, DAB_DOUBTFUL, DAB_UNFAMILIAR or DAB_NO_VERDICT.
+    /// One of the verdicts above.
     pub verdict: i32,
     /// The closest code, counting from 0.
     pub nearest: u32,
     /// Its distance, nats.
     pub nearest_distance: f32,
+    /// What p_value, verdict, dab_threshold and a monitor go by: unfamiliarity if there are channels, else uncertainty.
+    pub score: f32,
+    /// Surprise of all views together, at least 0; -1 without channels.
+    pub unfamiliarity: f32,
+    /// ln of the odds against top_class, any sign; 0 where the flag is not set.
+    pub ambiguity: f32,
+    /// Share of familiar inputs that are at least this ambiguous, 0 to 1; -1: unknown.
+    pub ambiguity_p: f32,
+    /// The likeliest class, or DAB_NONE.
+    pub top_class: u32,
+    /// The second likeliest class, or DAB_NONE.
+    pub runner_up: u32,
+    /// The view that is surprised most, 0 is the base; DAB_NONE without channels.
+    pub view: u32,
     /// Only for the tests of struct growth.
     #[cfg(feature = "grown")]
     pub grown: u32,
@@ -52,28 +76,62 @@ pub struct Assessment {
 
 // SAFETY: repr(C), the size first, numbers of 4 bytes only.
 unsafe impl Sized32 for Assessment {
-    const LAYOUTS: &'static [usize] = if cfg!(feature = "grown") { &[28, 32] } else { &[28] };
+    const LAYOUTS: &'static [usize] = if cfg!(feature = "grown") { &[56, 60] } else { &[56] };
 }
 
 const _: () = assert!(ptr::layouts_grow::<Assessment>());
 
+impl Assessment {
+    /// What a caller gets who does not look at the status: nothing in it can be taken for trust.
+    const fn fail_safe(size: u32) -> Self {
+        Self {
+            size,
+            flags: 0,
+            uncertainty: f32::MAX,
+            p_value: -1.0,
+            verdict: DAB_NO_VERDICT,
+            nearest: 0,
+            nearest_distance: f32::MAX,
+            score: f32::MAX,
+            unfamiliarity: f32::MAX,
+            ambiguity: f32::MAX,
+            ambiguity_p: -1.0,
+            top_class: DAB_NONE,
+            runner_up: DAB_NONE,
+            view: DAB_NONE,
+            #[cfg(feature = "grown")]
+            grown: ptr::GROWN,
+        }
+    }
+}
+
 fn assessment(found: &dab_core::Assessment, size: u32) -> Assessment {
-    let calibrated = if found.p_value.is_some() { DAB_FLAG_CALIBRATED } else { 0 };
-    let saturated = if found.saturated { DAB_FLAG_SATURATED } else { 0 };
+    let flag = |set: bool, bit: u32| if set { bit } else { 0 };
+    let place = |place: Option<usize>| place.map_or(DAB_NONE, |i| i as u32);
     Assessment {
         size,
-        flags: calibrated | saturated,
+        flags: flag(found.p_value.is_some(), DAB_FLAG_CALIBRATED)
+            | flag(found.saturated, DAB_FLAG_SATURATED)
+            | flag(found.unfamiliarity.is_some(), DAB_FLAG_CHANNELS)
+            | flag(found.ambiguity.is_some(), DAB_FLAG_AMBIGUITY),
         uncertainty: found.uncertainty,
         p_value: found.p_value.unwrap_or(-1.0),
         verdict: match found.verdict {
             None => DAB_NO_VERDICT,
             Some(Verdict::Familiar) => DAB_FAMILIAR,
-            Some(Verdict::Ambiguous) => DAB_DOUBTFUL,
+            Some(Verdict::Ambiguous) => DAB_AMBIGUOUS,
             Some(Verdict::Doubtful) => DAB_DOUBTFUL,
             Some(Verdict::Unfamiliar) => DAB_UNFAMILIAR,
         },
         nearest: found.nearest as u32,
         nearest_distance: found.nearest_distance,
+        score: found.score(),
+        unfamiliarity: found.unfamiliarity.unwrap_or(-1.0),
+        ambiguity: found.ambiguity.unwrap_or(0.0),
+        ambiguity_p: found.ambiguity_p.unwrap_or(-1.0),
+        top_class: place(found.class),
+        runner_up: place(found.runner_up),
+        view: place(found.view),
         #[cfg(feature = "grown")]
         grown: ptr::GROWN,
     }
@@ -118,6 +176,41 @@ impl Call {
         Self { model, input, inputs, scratch: scratch.cast(), floats: scratch_bytes / size_of::<f32>(), out }
     }
 
+    /// The status of a call that ended with `result`; after an error, `rows` results are those that trust nothing.
+    ///
+    /// # Safety
+    /// The promises of dab.h, "MEMORY".
+    pub(crate) unsafe fn end(&self, rows: usize, result: Result<()>) -> Status {
+        if result.is_err() {
+            // SAFETY: the caller of this function promises what dab.h says.
+            unsafe { self.distrust(rows) };
+        }
+        status::of(result)
+    }
+
+    /// Writes the results that trust nothing, unless their place is bad or overlaps what the caller still needs.
+    ///
+    /// # Safety
+    /// The promises of dab.h, "MEMORY".
+    unsafe fn distrust(&self, rows: usize) {
+        // SAFETY: the caller promises that `out`, if not NULL, has as many writable bytes for each row as the first
+        // `size` says.
+        let Ok(mut out) = (unsafe { Results::at(self.out, rows) }) else { return };
+        // SAFETY: `loaded` checks pointer and tag; the caller promises that whatever has the tag is a model.
+        let places = unsafe { loaded(self.model) }.map_or([Span::NONE; 2], |(_, places)| places);
+        let [storage, artifact] = places;
+        let values = self.inputs.checked_mul(rows).unwrap_or(0);
+        let input = span(self.input, values).unwrap_or(Span::NONE);
+        if ptr::disjoint(&[out.span()], &[input, storage, artifact]).is_err() {
+            return;
+        }
+        let nothing = Assessment::fail_safe(out.size());
+        for _ in 0..rows {
+            // SAFETY: done once for each of `rows` places, which `disjoint` found apart from input and model.
+            unsafe { out.put(&nothing) };
+        }
+    }
+
     /// Checks everything, with `results` as further memory that is written.
     ///
     /// # Safety
@@ -145,7 +238,7 @@ impl Call {
     }
 }
 
-/// How far `input` lies from the training data.
+/// How far `input` lies from the training data. Act only if the status is DAB_OK and the verdict is one that you name.
 /// input: `inputs` floats, as many as dab_shape.inputs. scratch: `scratch_bytes` bytes at a multiple of 4, at least
 /// dab_scratch_bytes(model); its contents mean nothing before and after the call.
 /// Threads: `model` may be shared, `scratch` and `out` may not.
@@ -160,8 +253,8 @@ pub unsafe extern "C" fn dab_assess(
     out: *mut Assessment,
 ) -> Status {
     let call = Call::new(model, (input, inputs), (scratch, scratch_bytes), out);
-    // SAFETY: `check` looks at every pointer of `call`; the caller promises what dab.h says under "MEMORY".
-    status::of(unsafe { assess(&call) })
+    // SAFETY: `check` and `end` look at every pointer of `call`; the caller promises what dab.h says under "MEMORY".
+    unsafe { call.end(1, assess(&call)) }
 }
 
 /// # Safety
@@ -177,7 +270,7 @@ unsafe fn assess(call: &Call) -> Result<()> {
 
 /// dab_assess for many inputs: `rows` inputs of `inputs` floats, one after the other, and an array of `rows`
 /// assessments, of which the first one has its `size` set.
-/// Returns as dab_assess. If one value of one row is not finite, no row is assessed.
+/// Returns as dab_assess. If one value of one row is not finite, no row is assessed, and none is trusted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_assess_batch(
     model: *const Handle,
@@ -189,13 +282,13 @@ pub unsafe extern "C" fn dab_assess_batch(
     out: *mut Assessment,
 ) -> Status {
     let call = Call::new(model, (input, inputs), (scratch, scratch_bytes), out);
-    // SAFETY: `assess_batch` checks every pointer of `call`; the caller promises what dab.h says under "MEMORY".
-    status::of(unsafe { assess_batch(call, rows) })
+    // SAFETY: `assess_batch` and `end` check every pointer of `call`; the caller promises what dab.h says under "MEMORY".
+    unsafe { call.end(rows, assess_batch(&call, rows)) }
 }
 
 /// # Safety
 /// As [`Call::check`], with `rows` inputs and results.
-unsafe fn assess_batch(call: Call, rows: usize) -> Result<()> {
+unsafe fn assess_batch(call: &Call, rows: usize) -> Result<()> {
     // SAFETY: the caller promises that `out`, if not NULL, has as many writable bytes for each row as the first `size`
     // says.
     let mut out = unsafe { Results::at(call.out, rows)? };
@@ -249,9 +342,9 @@ pub unsafe extern "C" fn dab_predict(
     out: *mut Assessment,
 ) -> Status {
     let call = Call::new(model, (input, inputs), (scratch, scratch_bytes), out);
-    // SAFETY: `predict` checks `outputs` and every pointer of `call`; the caller promises what dab.h says under
+    // SAFETY: `predict` and `end` check `outputs` and every pointer of `call`; the caller promises what dab.h says under
     // "MEMORY".
-    status::of(unsafe { predict(&call, outputs, output_count) })
+    unsafe { call.end(1, predict(&call, outputs, output_count)) }
 }
 
 /// # Safety

@@ -27,9 +27,9 @@ pub unsafe extern "C" fn dab_explain(
     out: *mut Assessment,
 ) -> Status {
     let call = Call::new(model, (input, inputs), (scratch, scratch_bytes), out);
-    // SAFETY: `explain` checks the memory of the results and every pointer of `call`; the caller promises what dab.h
-    // says under "MEMORY".
-    status::of(unsafe { explain(&call, [distances, assignment], codes, dimensions, dim) })
+    // SAFETY: `explain` and `end` check the memory of the results and every pointer of `call`; the caller promises what
+    // dab.h says under "MEMORY".
+    unsafe { call.end(1, explain(&call, [distances, assignment], codes, dimensions, dim)) }
 }
 
 /// # Safety

@@ -59,6 +59,8 @@ pub struct Shape {
     pub task: u32,
     /// Held-out inputs behind p-values and verdicts; 0: not calibrated.
     pub calibration: u32,
+    /// Views of an input, 1 to 4.
+    pub views: u32,
     /// Only for the tests of struct growth.
     #[cfg(feature = "grown")]
     pub grown: u32,
@@ -66,7 +68,7 @@ pub struct Shape {
 
 // SAFETY: repr(C), the size first, integers of 4 bytes only.
 unsafe impl Sized32 for Shape {
-    const LAYOUTS: &'static [usize] = if cfg!(feature = "grown") { &[40, 44] } else { &[40] };
+    const LAYOUTS: &'static [usize] = if cfg!(feature = "grown") { &[44, 48] } else { &[44] };
 }
 
 const _: () = assert!(ptr::layouts_grow::<Shape>());
@@ -108,7 +110,7 @@ pub extern "C" fn dab_model_bytes() -> usize {
 /// storage: DAB_MODEL_BYTES bytes at a multiple of 8. artifact: the bytes of a .dab file at a multiple of 4, in flash
 /// or RAM. It is read in place: both must stay, unchanged, as long as the model is used. There is nothing to free.
 /// Returns DAB_OK, what is wrong with the arguments (-1 to -5, DAB_ERR_ARTIFACT_MISALIGNED), or what is wrong with the
-/// artifact (-100 and below).
+/// artifact (-100 and below). After an error *out is NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_model_init(
     storage: *mut c_void,
@@ -119,7 +121,17 @@ pub unsafe extern "C" fn dab_model_init(
 ) -> Status {
     // SAFETY: `init` checks every pointer and size; the caller promises what dab.h says under "MEMORY": storage that is
     // writable, and an artifact that nobody changes.
-    status::of(unsafe { init(storage, storage_bytes, artifact.cast(), artifact_bytes, out) })
+    let result = unsafe { init(storage, storage_bytes, artifact.cast(), artifact_bytes, out) };
+    // A program that overlooks the error must not go on with an older handle.
+    if let (Err(_), Ok(handle)) = (result, span(out, 1))
+        && ptr::disjoint(&[handle], &[span(artifact.cast::<u8>(), artifact_bytes).unwrap_or(Span::NONE)])
+            .is_ok()
+    {
+        // SAFETY: `span` checked that `out` is not NULL and aligned, `disjoint` that it is no part of the artifact; the
+        // caller promises that it is writable.
+        unsafe { ptr::put(out, core::ptr::null_mut()) };
+    }
+    status::of(result)
 }
 
 /// # Safety
@@ -192,6 +204,7 @@ unsafe fn shape(model: *const Handle, out: *mut Shape) -> Result<()> {
             Some(Task::Classification) => DAB_TASK_CLASSIFICATION,
         },
         calibration: loaded.model.calibration().map_or(0, |table| table.held_out),
+        views: shape.views as u32,
         #[cfg(feature = "grown")]
         grown: ptr::GROWN,
     };
@@ -243,7 +256,8 @@ pub(crate) fn scratch_span(scratch: *const f32, floats: usize) -> Result<Span> {
 /// Sets other false-alarm rates for the verdicts than the artifact's: at most the share `doubtful` of familiar inputs is
 /// called doubtful or unfamiliar, at most the share `unfamiliar` is called unfamiliar.
 /// Threads: this is the only call that changes a model. Make it before others use the model.
-/// Returns DAB_OK, or DAB_ERR_RATES unless 0 < unfamiliar <= doubtful < 1.
+/// Returns DAB_OK, DAB_ERR_RATES unless 0 < unfamiliar <= doubtful < 1, or DAB_ERR_NOT_CALIBRATED if the model has fewer
+/// than 1/unfamiliar - 1 held-out inputs (dab_shape.calibration): it would never call anything unfamiliar.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_set_rates(model: *mut Handle, doubtful: f32, unfamiliar: f32) -> Status {
     let Ok(rates) = Rates::new(doubtful, unfamiliar) else { return DAB_ERR_RATES };
@@ -258,26 +272,37 @@ pub unsafe extern "C" fn dab_set_rates(model: *mut Handle, doubtful: f32, unfami
     }
 }
 
-/// The uncertainty, in nats, that at most the share `rate` of familiar inputs exceeds: a threshold for a monitor. Ask it
-/// at boot for the rate that you use: a model with too few held-out inputs would never call anything unfamiliar.
-/// Returns DAB_OK, DAB_ERR_RATES unless 0 < rate < 1, or DAB_ERR_NOT_CALIBRATED.
+/// The score (dab_assessment.score) that at most the share `rate` of familiar inputs exceeds: a threshold for a monitor.
+/// Ask it at boot for the rate that you use: an artifact with too few held-out inputs never calls anything unfamiliar.
+/// Returns DAB_OK, DAB_ERR_RATES unless 0 < rate < 1, or DAB_ERR_NOT_CALIBRATED. After an error the threshold is -FLT_MAX:
+/// every input exceeds it.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn dab_threshold(model: *const Handle, rate: f32, nats: *mut f32) -> Status {
+pub unsafe extern "C" fn dab_threshold(model: *const Handle, rate: f32, score: *mut f32) -> Status {
     // SAFETY: `threshold` checks both pointers; the caller promises a model that nobody writes to, and a writable float.
-    status::of(unsafe { threshold(model, rate, nats) })
+    let result = unsafe { threshold(model, rate, score) };
+    // SAFETY: `loaded` checks pointer and tag; the caller promises that whatever has the tag is a model.
+    let places = unsafe { loaded(model) }.map_or([Span::NONE; 2], |(_, places)| places);
+    if let (Err(_), Ok(place)) = (result, span(score, 1))
+        && ptr::disjoint(&[place], &places).is_ok()
+    {
+        // SAFETY: `span` checked that `score` is not NULL and aligned, `disjoint` that it is no part of the model; the
+        // caller promises that it is writable.
+        unsafe { ptr::put(score, -f32::MAX) };
+    }
+    status::of(result)
 }
 
 /// # Safety
 /// As [`dab_threshold`].
-unsafe fn threshold(model: *const Handle, rate: f32, nats: *mut f32) -> Result<()> {
+unsafe fn threshold(model: *const Handle, rate: f32, score: *mut f32) -> Result<()> {
     // SAFETY: `loaded` checks pointer and tag; the caller promises that whatever has the tag is a model that nobody
     // writes to.
     let (loaded, places) = unsafe { loaded(model)? };
-    ptr::disjoint(&[span(nats, 1)?], &places)?;
+    ptr::disjoint(&[span(score, 1)?], &places)?;
     Rates::new(rate, rate).map_err(|_| DAB_ERR_RATES)?;
     let table = loaded.model.calibration().ok_or(DAB_ERR_NOT_CALIBRATED)?;
     let found = table.threshold(rate).ok_or(DAB_ERR_NOT_CALIBRATED)?;
-    // SAFETY: `span` checked that `nats` is not NULL and aligned; the caller promises that it is writable.
-    unsafe { ptr::put(nats, found) };
+    // SAFETY: `span` checked that `score` is not NULL and aligned; the caller promises that it is writable.
+    unsafe { ptr::put(score, found) };
     Ok(())
 }

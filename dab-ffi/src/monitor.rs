@@ -7,10 +7,10 @@ use dab_core::monitor::{self, State};
 use crate::ptr::{self, Results, Sized32, Tagged, span};
 use crate::status::{self, DAB_ERR_CONFIG, Result, Status};
 
-/// The inputs are familiar: the learned controller may drive.
-pub const DAB_NOMINAL: i32 = 0;
 /// Use the fallback: the inputs are unfamiliar, or not yet familiar for long enough.
-pub const DAB_FALLBACK: i32 = 1;
+pub const DAB_FALLBACK: i32 = 0;
+/// The inputs are familiar: the learned controller may drive.
+pub const DAB_NOMINAL: i32 = 1;
 /// Use the fallback: there is no recent input.
 pub const DAB_STALE: i32 = 2;
 
@@ -20,9 +20,9 @@ pub const DAB_STALE: i32 = 2;
 pub struct MonitorConfig {
     /// sizeof(dab_monitor_config), set by the caller.
     pub size: u32,
-    /// An uncertainty above this, in nats, votes for the alarm (see dab_threshold).
+    /// A score above this votes for the alarm (see dab_threshold).
     pub enter: f32,
-    /// An uncertainty at or below this votes for recovery; at most `enter`.
+    /// A score at or below this votes for recovery; at most `enter`.
     pub exit: f32,
     /// How many of the last inputs vote, 1 to 32.
     pub window: u32,
@@ -72,13 +72,13 @@ pub struct MonitorStatistics {
     pub nominal_ticks: u64,
     /// Ticks in the other states.
     pub fallback_ticks: u64,
-    /// Mean of the finite uncertainties, nats.
+    /// Mean of the finite scores.
     pub mean: f32,
-    /// Standard deviation of the finite uncertainties.
+    /// Standard deviation of the finite scores.
     pub std: f32,
-    /// Smallest finite uncertainty.
+    /// Smallest finite score.
     pub min: f32,
-    /// Largest finite uncertainty.
+    /// Largest finite score.
     pub max: f32,
     /// Only for the tests of struct growth.
     #[cfg(feature = "grown")]
@@ -146,18 +146,19 @@ unsafe fn init(monitor: *mut Monitor, config: *const MonitorConfig) -> Result<()
     Ok(())
 }
 
-/// Takes in an uncertainty (dab_assessment.uncertainty) that was measured at tick `now`, and says who may drive.
+/// Takes in a score (dab_assessment.score) that was measured at tick `now`, and says who may drive.
 /// now: any counter that goes up and wraps around at 2^32; `min_dwell` and `timeout` have its unit. A step back is
-/// DAB_STALE. An uncertainty that is not finite votes for the alarm. Every call takes the same time.
+/// DAB_STALE. A score that is not finite votes for the alarm, as does that of an assessment after an error. Every call
+/// takes the same time.
 /// Threads: one at a time for each monitor.
 /// Returns DAB_NOMINAL, DAB_FALLBACK, DAB_STALE or a negative DAB_ERR_ number. Use the fallback unless it is
 /// DAB_NOMINAL.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn dab_monitor_observe(monitor: *mut Monitor, now: u32, uncertainty: f32) -> i32 {
+pub unsafe extern "C" fn dab_monitor_observe(monitor: *mut Monitor, now: u32, score: f32) -> i32 {
     // SAFETY: `object_mut` checks pointer and tag; the caller promises that whatever has the tag is a whole monitor, and
     // that it has no other user during the call (dab.h, "THREADS").
     match unsafe { ptr::object_mut(monitor.cast::<Stored>(), TAG) } {
-        Ok(monitor) => number(monitor.observe(now, uncertainty)),
+        Ok(monitor) => number(monitor.observe(now, score)),
         Err(status) => status,
     }
 }

@@ -11,7 +11,7 @@ pub const DAB_VERSION_MINOR: u32 = 1;
 /// Patch part of it.
 pub const DAB_VERSION_PATCH: u32 = 0;
 /// Binary interface; rises when a compiled program could break.
-pub const DAB_ABI_VERSION: u32 = 2;
+pub const DAB_ABI_VERSION: u32 = 3;
 
 /// The library's version as text.
 const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {

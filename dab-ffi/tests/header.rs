@@ -45,8 +45,8 @@ fn layouts() -> [Layout; 10] {
         };
     }
     [
-        layout!("dab_shape", model::Shape, calibration),
-        layout!("dab_assessment", assess::Assessment, nearest_distance),
+        layout!("dab_shape", model::Shape, views),
+        layout!("dab_assessment", assess::Assessment, view),
         layout!("dab_monitor", monitor::Monitor, words),
         layout!("dab_monitor_config", monitor::MonitorConfig, timeout),
         layout!("dab_monitor_statistics", monitor::MonitorStatistics, max),
@@ -152,10 +152,11 @@ fn items(text: &str) -> Vec<Item> {
     found
 }
 
-/// A function, at most `WIDTH` columns wide. One that returns a status is marked.
+/// A function, at most `WIDTH` columns wide. One that returns a status or who may drive is marked.
 fn function(item: &Item) -> String {
     let code = item.code.join(" ").replace("struct dab_", "dab_").replace("( ", "(");
-    let unused = if code.starts_with("dab_status ") { "DAB_WARN_UNUSED " } else { "" };
+    let marked = code.starts_with("dab_status ") || code.starts_with("int32_t ");
+    let unused = if marked { "DAB_WARN_UNUSED " } else { "" };
     let mut text = item.block();
     let mut line = format!("DAB_API {unused}");
     for part in code.split_inclusive(", ") {

@@ -51,7 +51,7 @@ int main(int argc, char **argv) {
     static uint64_t storage[DAB_MODEL_BYTES / 8];
     static float scratch[DAB_ARTIFACT_SCRATCH_FLOATS];
     const int watched = !(argc > 1 && strcmp(argv[1], "--unwatched") == 0);
-    const char *const names[] = {"policy", "safe", "safe: no input"};
+    const char *const names[] = {"safe", "policy", "safe: no input"};
     state s = {0.05f, 0, 0.02f, 0};
     dab_monitor monitor;
     dab_monitor_config config = {.size = sizeof config, .window = 20, .enter_votes = 5, .exit_votes = 20};
@@ -87,8 +87,8 @@ int main(int argc, char **argv) {
         dab_assessment a = {.size = sizeof a};
         float force;
         status = dab_predict(model, input, DAB_ARTIFACT_INPUTS, &force, 1, scratch, sizeof scratch, &a);
-        /* A refused input is no input: the monitor notices the silence. */
-        driver = status == DAB_OK ? dab_monitor_observe(&monitor, tick, a.uncertainty) : dab_monitor_poll(&monitor, tick);
+        /* After a refused input the score is FLT_MAX: it votes for the alarm. */
+        driver = dab_monitor_observe(&monitor, tick, a.score);
         if (!watched) driver = DAB_NOMINAL;
         if (driver != DAB_NOMINAL || status != DAB_OK) force = safe_force(&s);
         if (driver != last || tick == GUST_START || tick % 2000 == 0)

@@ -54,7 +54,7 @@ int main(void) {
         dab_assessment a = {.size = sizeof a};
         inputs_of(counts, inputs);
         if (dab_predict(model, inputs, DAB_ARTIFACT_INPUTS, &speed, 1, scratch, sizeof scratch, &a) != DAB_OK) return 1;
-        int32_t state = dab_monitor_observe(&monitor, now, a.uncertainty);
+        int32_t state = dab_monitor_observe(&monitor, now, a.score);
         if (state != before) {
             print("window ");
             print_number(now, 0);

@@ -1,4 +1,4 @@
-/* Every call of dab.h: the bits of dab-core, every status number, nothing written on a refusal. C99. */
+/* Every call of dab.h: the bits of dab-core, every status number, and after a refusal an answer that trusts nothing. C99. */
 #include "dab.h"
 
 #include <float.h>
@@ -35,15 +35,14 @@ static dab_assessment sized(void) {
     return a;
 }
 
-static int untouched(const dab_assessment *a) {
-    const dab_assessment fresh = sized();
-    return memcmp(a, &fresh, sizeof fresh) == 0;
-}
-
 static void same(const model_case *m, uint32_t row, const dab_assessment *a) {
-    const uint32_t *e = m->assessment + 5 * row;
+    const uint32_t *e = m->assessment + WORDS * row;
     CHECK(bits(a->uncertainty) == e[0] && bits(a->p_value) == e[1] && (uint32_t)a->verdict == e[2]);
     CHECK(a->nearest == e[3] && bits(a->nearest_distance) == e[4] && a->size == sizeof *a);
+    CHECK(bits(a->score) == e[5] && bits(a->unfamiliarity) == e[6] && bits(a->ambiguity) == e[7]);
+    CHECK(bits(a->ambiguity_p) == e[8] && a->top_class == e[9] && a->runner_up == e[10] && a->view == e[11]);
+    CHECK(((a->flags & DAB_FLAG_CHANNELS) != 0) == (a->view != DAB_NONE));
+    CHECK(((a->flags & DAB_FLAG_AMBIGUITY) != 0) == (a->runner_up != DAB_NONE));
     CHECK(((a->flags & DAB_FLAG_CALIBRATED) != 0) == (a->verdict != DAB_NO_VERDICT));
 }
 
@@ -102,6 +101,21 @@ static void answers(const model_case *m) {
     free(batch);
 }
 
+/* Whether an assessment is the one that trusts nothing: what a caller has who did not look at the status. */
+static int distrusts(const dab_assessment *a) {
+    return a->size == sizeof *a && a->verdict == DAB_NO_VERDICT && a->flags == 0 && a->uncertainty == FLT_MAX &&
+           a->score == FLT_MAX && a->nearest_distance == FLT_MAX && a->unfamiliarity == FLT_MAX && a->p_value == -1 &&
+           a->ambiguity == FLT_MAX && a->ambiguity_p == -1 && a->top_class == DAB_NONE && a->view == DAB_NONE;
+}
+
+/* After each refusal the assessment trusts nothing. */
+#define REFUSES(call, expected)        \
+    do {                               \
+        a = sized();                   \
+        GIVES(call, expected);         \
+        CHECK(distrusts(&a));          \
+    } while (0)
+
 /* A caller with a larger struct, compiled against a later header. */
 typedef struct later {
     dab_assessment now;
@@ -110,9 +124,9 @@ typedef struct later {
 
 static void refusals(const model_case *m) {
     static uint64_t storage[DAB_MODEL_BYTES / 8 + 1], scratch[4096];
-    static float input[64], nan[64], room[99];
+    static float input[64], nan[64], room[99], pair[64];
     dab_model *model = NULL, *other = NULL;
-    dab_assessment a = sized();
+    dab_assessment a = sized(), before;
     dab_shape shape;
     float nats = -7;
     size_t bytes, i;
@@ -120,6 +134,7 @@ static void refusals(const model_case *m) {
     const float *const odd = (const float *)(const void *)((const char *)input + 1);
     for (i = 0; i < m->inputs; i++) nan[i] = input[i] = m->input[i];
     nan[m->inputs - 1] = NAN;
+    for (i = 0; i < m->inputs; i++) pair[i] = input[i], pair[m->inputs + i] = nan[i];
 
     GIVES(dab_model_init(NULL, sizeof storage, m->artifact, m->bytes, &model), DAB_ERR_NULL);
     GIVES(dab_model_init(storage, sizeof storage, NULL, m->bytes, &model), DAB_ERR_NULL);
@@ -131,64 +146,78 @@ static void refusals(const model_case *m) {
     GIVES(dab_model_init(storage, sizeof storage, (const char *)m->artifact + 1, m->bytes - 1, &model),
           DAB_ERR_NOT_AN_ARTIFACT);
     CHECK(model == NULL);
-    GIVES(dab_assess((const dab_model *)storage, input, m->inputs, scratch, sizeof scratch, &a), DAB_ERR_NOT_INITIALIZED);
+    REFUSES(dab_assess((const dab_model *)storage, input, m->inputs, scratch, sizeof scratch, &a), DAB_ERR_NOT_INITIALIZED);
     CHECK(dab_scratch_bytes((const dab_model *)storage) == 0 && dab_scratch_bytes(NULL) == 0);
     GIVES(dab_model_init(storage, sizeof storage, m->artifact, m->bytes, &model), DAB_OK);
     bytes = dab_scratch_bytes(model);
     CHECK(bytes > 0 && bytes <= sizeof scratch);
 
-    GIVES(dab_assess(NULL, input, m->inputs, scratch, bytes, &a), DAB_ERR_NULL);
-    GIVES(dab_assess(model, NULL, m->inputs, scratch, bytes, &a), DAB_ERR_NULL);
-    GIVES(dab_assess(model, input, m->inputs, NULL, bytes, &a), DAB_ERR_NULL);
+    REFUSES(dab_assess(NULL, input, m->inputs, scratch, bytes, &a), DAB_ERR_NULL);
+    REFUSES(dab_assess(model, NULL, m->inputs, scratch, bytes, &a), DAB_ERR_NULL);
+    REFUSES(dab_assess(model, input, m->inputs, NULL, bytes, &a), DAB_ERR_NULL);
     GIVES(dab_assess(model, input, m->inputs, scratch, bytes, NULL), DAB_ERR_NULL);
-    GIVES(dab_assess((const dab_model *)(const void *)((char *)storage + 1), input, m->inputs, scratch, bytes, &a),
+    REFUSES(dab_assess((const dab_model *)(const void *)((char *)storage + 1), input, m->inputs, scratch, bytes, &a),
           DAB_ERR_MISALIGNED);
-    GIVES(dab_assess(model, odd, m->inputs, scratch, bytes, &a), DAB_ERR_MISALIGNED);
-    GIVES(dab_assess(model, input, m->inputs, (char *)scratch + 2, bytes, &a), DAB_ERR_MISALIGNED);
-    GIVES(dab_assess(model, input, m->inputs - 1, scratch, bytes, &a), DAB_ERR_LENGTH);
-    GIVES(dab_assess(model, input, 0, scratch, bytes, &a), DAB_ERR_LENGTH);
-    GIVES(dab_assess(model, nan, m->inputs, scratch, bytes, &a), DAB_ERR_NON_FINITE);
-    GIVES(dab_assess(model, input, m->inputs, scratch, bytes - 1, &a), DAB_ERR_SCRATCH);
-    GIVES(dab_assess(model, input, m->inputs, scratch, 0, &a), DAB_ERR_SCRATCH);
-    GIVES(dab_assess(model, (const float *)scratch, m->inputs, scratch, bytes, &a), DAB_ERR_OVERLAP);
-    GIVES(dab_assess(model, input, m->inputs, storage, bytes, &a), DAB_ERR_OVERLAP);
-    GIVES(dab_assess(model, input, SIZE_MAX / 2, scratch, bytes, &a), DAB_ERR_TOO_LARGE);
+    REFUSES(dab_assess(model, odd, m->inputs, scratch, bytes, &a), DAB_ERR_MISALIGNED);
+    REFUSES(dab_assess(model, input, m->inputs, (char *)scratch + 2, bytes, &a), DAB_ERR_MISALIGNED);
+    REFUSES(dab_assess(model, input, m->inputs - 1, scratch, bytes, &a), DAB_ERR_LENGTH);
+    REFUSES(dab_assess(model, input, 0, scratch, bytes, &a), DAB_ERR_LENGTH);
+    REFUSES(dab_assess(model, nan, m->inputs, scratch, bytes, &a), DAB_ERR_NON_FINITE);
+    REFUSES(dab_assess(model, input, m->inputs, scratch, bytes - 1, &a), DAB_ERR_SCRATCH);
+    REFUSES(dab_assess(model, input, m->inputs, scratch, 0, &a), DAB_ERR_SCRATCH);
+    REFUSES(dab_assess(model, (const float *)scratch, m->inputs, scratch, bytes, &a), DAB_ERR_OVERLAP);
+    REFUSES(dab_assess(model, input, m->inputs, storage, bytes, &a), DAB_ERR_OVERLAP);
+    REFUSES(dab_assess(model, input, SIZE_MAX / 2, scratch, bytes, &a), DAB_ERR_TOO_LARGE);
     GIVES(dab_self_test(model, scratch, 4), DAB_ERR_SCRATCH);
-    CHECK(untouched(&a));
+    /* Over its own input, its model or its artifact nothing is written. */
+    memcpy(room, input, sizeof input);
+    ((dab_assessment *)(void *)room)->size = (uint32_t)sizeof a;
+    GIVES(dab_assess(model, room, m->inputs, scratch, bytes, (dab_assessment *)(void *)room), DAB_ERR_OVERLAP);
+    CHECK(memcmp(room + 1, input + 1, sizeof input - sizeof *input) == 0);
+    a = sized();
     a.size = 4;
+    before = a;
     GIVES(dab_assess(model, input, m->inputs, scratch, bytes, &a), DAB_ERR_STRUCT_SIZE);
+    CHECK(memcmp(&a, &before, sizeof a) == 0);
     memset(grown, 0x33, sizeof grown);
     grown[0].now.size = (uint32_t)sizeof grown[0];
     GIVES(dab_assess_batch(model, m->input, 2, m->inputs, scratch, bytes, &grown[0].now), DAB_OK);
-    CHECK(bits(grown[1].now.uncertainty) == m->assessment[5] && grown[1].then != 0x33333333);
+    CHECK(bits(grown[1].now.uncertainty) == m->assessment[WORDS] && grown[1].then != 0x33333333);
 
-    a = sized();
-    GIVES(dab_assess_batch(model, nan, 1, m->inputs, scratch, bytes, &a), DAB_ERR_NON_FINITE);
-    GIVES(dab_assess_batch(model, input, 1, m->inputs + 1, scratch, bytes, &a), DAB_ERR_LENGTH);
-    GIVES(dab_assess_batch(model, input, 1, m->inputs, scratch, bytes - 4, &a), DAB_ERR_SCRATCH);
+    {
+        dab_assessment rows[2] = {sized(), sized()};
+        GIVES(dab_assess_batch(model, pair, 2, m->inputs, scratch, bytes, rows), DAB_ERR_NON_FINITE);
+        CHECK(distrusts(&rows[0]) && distrusts(&rows[1]));
+    }
+    REFUSES(dab_assess_batch(model, nan, 1, m->inputs, scratch, bytes, &a), DAB_ERR_NON_FINITE);
+    REFUSES(dab_assess_batch(model, input, 1, m->inputs + 1, scratch, bytes, &a), DAB_ERR_LENGTH);
+    REFUSES(dab_assess_batch(model, input, 1, m->inputs, scratch, bytes - 4, &a), DAB_ERR_SCRATCH);
     GIVES(dab_assess_batch(model, input, SIZE_MAX / 4, m->inputs, scratch, bytes, &a), DAB_ERR_TOO_LARGE);
-    GIVES(dab_assess_batch(model, NULL, 1, m->inputs, scratch, bytes, &a), DAB_ERR_NULL);
-    GIVES(dab_predict(model, input, m->inputs, room, 99, scratch, bytes, &a), DAB_ERR_OUTPUT_LENGTH);
-    GIVES(dab_predict(model, input, m->inputs, NULL, m->outputs, scratch, bytes, &a), DAB_ERR_NULL);
-    GIVES(dab_predict(model, input, m->inputs, input, m->outputs, scratch, bytes, &a), DAB_ERR_OVERLAP);
-    GIVES(dab_explain(model, input, m->inputs, nan, nan + 16, m->codes + 1, nan + 32, m->dim, scratch, bytes, &a),
+    REFUSES(dab_assess_batch(model, NULL, 1, m->inputs, scratch, bytes, &a), DAB_ERR_NULL);
+    REFUSES(dab_predict(model, input, m->inputs, room, 99, scratch, bytes, &a), DAB_ERR_OUTPUT_LENGTH);
+    REFUSES(dab_predict(model, input, m->inputs, NULL, m->outputs, scratch, bytes, &a), DAB_ERR_NULL);
+    REFUSES(dab_predict(model, input, m->inputs, input, m->outputs, scratch, bytes, &a), DAB_ERR_OVERLAP);
+    REFUSES(dab_explain(model, input, m->inputs, nan, nan + 16, m->codes + 1, nan + 32, m->dim, scratch, bytes, &a),
           DAB_ERR_OUTPUT_LENGTH);
-    GIVES(dab_explain(model, input, m->inputs, nan, nan + 1, m->codes, nan + 32, m->dim, scratch, bytes, &a),
+    REFUSES(dab_explain(model, input, m->inputs, nan, nan + 1, m->codes, nan + 32, m->dim, scratch, bytes, &a),
           DAB_ERR_OVERLAP);
-    CHECK(untouched(&a) && bits(nats) == bits(-7));
     shape.size = 0;
     GIVES(dab_model_shape(model, &shape), DAB_ERR_STRUCT_SIZE);
 
     GIVES(dab_set_rates(model, 0.1f, 0.2f), DAB_ERR_RATES);
     GIVES(dab_set_rates(NULL, 0.2f, 0.1f), DAB_ERR_NULL);
     GIVES(dab_set_rates(model, 0.9f, 0.9f), DAB_OK);
+    GIVES(dab_set_rates(model, 0.05f, 1e-9f), DAB_ERR_NOT_CALIBRATED);
     GIVES(dab_threshold(model, 2.0f, &nats), DAB_ERR_RATES);
+    CHECK(bits(nats) == bits(-FLT_MAX));
+    nats = -7;
     GIVES(dab_threshold(model, 1e-6f, &nats), DAB_ERR_NOT_CALIBRATED);
-    CHECK(bits(nats) == bits(-7));
+    CHECK(bits(nats) == bits(-FLT_MAX));
     GIVES(dab_threshold(model, 0.5f, &nats), DAB_OK);
     CHECK(nats >= 0);
 
     for (i = 0; i < REFUSED_COUNT; i++) {
+        other = model;
         gives(dab_model_init(storage, sizeof storage, REFUSED[i].artifact, REFUSED[i].bytes, &other), REFUSED[i].status,
               REFUSED[i].name);
         CHECK(other == NULL);
@@ -232,7 +261,7 @@ static void monitors(void) {
     GIVES(dab_monitor_init(&monitor, &later_config.now), DAB_ERR_UNKNOWN_MEMBER);
     GIVES(dab_monitor_init(&monitor, &c), DAB_OK);
     CHECK(dab_monitor_poll(&monitor, UINT32_MAX - 50) == DAB_STALE);
-    for (now = UINT32_MAX - 50; now != 50; now++) (void)dab_monitor_observe(&monitor, now, 0.5f);
+    for (now = UINT32_MAX - 50; now != 50; now++) CHECK(dab_monitor_observe(&monitor, now, 0.5f) >= 0);
     CHECK(dab_monitor_observe(&monitor, 50, NAN) == DAB_NOMINAL);
     CHECK(dab_monitor_observe(&monitor, 51, INFINITY) == DAB_NOMINAL);
     CHECK(dab_monitor_observe(&monitor, 52, 3) == DAB_FALLBACK);
@@ -273,9 +302,19 @@ static void explorations(void) {
     GIVES(dab_exploration_compute(&e, u, 4, 0, bonus), DAB_ERR_NON_FINITE);
 }
 
+/* Memory of zeros is never trust. */
+static void zeros(void) {
+    dab_assessment a;
+    dab_monitor_statistics s;
+    memset(&a, 0, sizeof a);
+    memset(&s, 0, sizeof s);
+    CHECK(a.verdict == DAB_NO_VERDICT && a.verdict != DAB_FAMILIAR && s.state == DAB_FALLBACK);
+}
+
 int main(void) {
     size_t i;
     CHECK(second_unit());
+    zeros();
     CHECK(dab_format_oldest() <= dab_format_newest() && dab_version()[0] == '0' + DAB_VERSION_MAJOR);
     for (i = 0; i < MODEL_COUNT; i++) answers(&MODELS[i]);
     refusals(&MODELS[0]);

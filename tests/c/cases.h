@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { WORDS = 12 };
+
 typedef struct refused_case {
     const char *name;
     const uint32_t *artifact;
@@ -18,7 +20,7 @@ typedef struct model_case {
     size_t bytes;
     uint32_t inputs, outputs, codes, dim, rows;
     const float *input;           /* [rows, inputs] */
-    const uint32_t *assessment;   /* [rows, 5]: uncertainty, p_value, verdict, nearest, nearest_distance */
+    const uint32_t *assessment;   /* [rows, WORDS]: uncertainty, p_value, verdict and all other members, in their order */
     const uint32_t *outputs_bits; /* [rows, outputs] */
     const uint32_t *explained;    /* [rows, codes + codes + dim] */
 } model_case;

@@ -40,18 +40,18 @@ void answers(const model_case &m) {
   for (std::uint32_t row = 0; row < m.rows; ++row) {
     const dab::span<const float> input(m.input + row * m.inputs, m.inputs);
     const auto a = model.assess(input, scratch);
-    check(a.ok() && a->verdict() == static_cast<dab::verdict>(m.assessment[5 * row + 2]), "verdict");
-    check(a.ok() && bits(a->uncertainty) == m.assessment[5 * row], "assess");
+    check(a.ok() && a->verdict() == static_cast<dab::verdict>(m.assessment[WORDS * row + 2]), "verdict");
+    check(a.ok() && bits(a->uncertainty) == m.assessment[WORDS * row], "assess");
     const auto p = model.predict(input, outputs, scratch);
-    check(p.ok() && bits(p->uncertainty) == m.assessment[5 * row], "predict");
+    check(p.ok() && bits(p->uncertainty) == m.assessment[WORDS * row], "predict");
     const auto e = model.explain(input, distances, weights, dimensions, scratch);
-    check(e.ok() && bits(e->uncertainty) == m.assessment[5 * row], "explain");
+    check(e.ok() && bits(e->uncertainty) == m.assessment[WORDS * row], "explain");
   }
   check(model.assess_batch({m.input, m.rows * m.inputs}, scratch, batch).ok(), "batch");
-  check(bits(batch.back().uncertainty) == m.assessment[5 * (m.rows - 1)], "the last of the batch");
+  check(bits(batch.back().uncertainty) == m.assessment[WORDS * (m.rows - 1)], "the last of the batch");
   const auto refused = model.assess({m.input, m.inputs + 1}, scratch);
   check(!refused.ok() && refused.status().number() == DAB_ERR_LENGTH && refused.what()[0] != 0, "a refusal");
-  check(refused->verdict() == dab::verdict::none, "a refusal has no verdict");
+  check(refused->verdict() == dab::verdict::none && refused->score > 1e38f, "a refusal trusts nothing");
 #if defined(__cpp_lib_span)
   const std::span<const float> view(m.input, m.inputs);
   check(model.assess(view, std::span<float>(scratch)).ok(), "std::span");

@@ -65,8 +65,8 @@ static void results(const model_case *m) {
         for (row = 0; row < m->rows; row++) {
             dab_assessment a;
             memcpy(&a, all + row * size, sizeof a);
-            CHECK(a.size == size && memcmp(&a.uncertainty, &m->assessment[5 * row], 4) == 0);
-            CHECK(memcmp(&a.nearest_distance, &m->assessment[5 * row + 4], 4) == 0);
+            CHECK(a.size == size && memcmp(&a.uncertainty, &m->assessment[WORDS * row], 4) == 0);
+            CHECK(memcmp(&a.nearest_distance, &m->assessment[WORDS * row + 4], 4) == 0);
             CHECK(tail_is_right(all + row * size, sizeof a, extra, 4));
         }
         CHECK(dab_assess(model, m->input, m->inputs, scratch, bytes, one) == DAB_OK);

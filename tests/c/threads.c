@@ -30,7 +30,7 @@ static void *work(void *argument) {
             a.size = (uint32_t)sizeof a;
             wrong += dab_assess(model, m->input + row * m->inputs, m->inputs, scratch, bytes, &a) != DAB_OK;
             memcpy(&u, &a.uncertainty, sizeof u);
-            wrong += u != m->assessment[5 * row];
+            wrong += u != m->assessment[WORDS * row];
         }
     }
     wrong += scratch == NULL;

@@ -15,6 +15,8 @@ pub const MLP: usize = 0;
 pub const SPECTRAL: usize = 1;
 /// Index of the Cholesky model.
 pub const CHOLESKY: usize = 2;
+/// Index of the model with channels and three views.
+pub const VIEWS: usize = 3;
 
 /// Reads `bytes`: the reason of a refusal, or `None`. What is accepted must give sound answers for extreme
 /// inputs.
@@ -43,7 +45,7 @@ fn answer_extremes(model: &Model<'_>) {
     let _ = model.self_test(&mut vec![f32::NAN; model.scratch_len()]);
 }
 
-/// One of the three real artifacts, in pieces.
+/// One of the real artifacts, in pieces.
 #[must_use]
 pub fn parts(index: usize) -> Parts {
     Parts::of(&real()[index].1.to_bytes().expect("a model"))

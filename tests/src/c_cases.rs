@@ -2,10 +2,11 @@
 
 use std::fmt::Write;
 
+use dab_core::artifact::schema::Form;
 use dab_core::artifact::{AlignedBytes, ArtifactError, Part};
 use dab_core::{Model, Verdict};
 
-use crate::attack::{CHOLESKY, MLP, parts};
+use crate::attack::{CHOLESKY, MLP, VIEWS, parts};
 use crate::patch::{Parts, seal, word};
 use crate::specs::{Random, real};
 
@@ -53,7 +54,7 @@ pub fn refused() -> Vec<Refused> {
         ("trailing bytes", [&sound[..], &[0]].concat()),
         ("header checksum", unsealed(13)),
         ("version", patched(|b| b[8] = 9)),
-        ("features", patched(|b| b[16] = 1)),
+        ("features", patched(|b| b[16] = 2)),
         ("schema", patched(|b| b[48] ^= 1)),
         ("body checksum", unsealed(100)),
         ("section layout", patched(|b| b[24] = 0)),
@@ -76,6 +77,7 @@ pub fn refused() -> Vec<Refused> {
         ("prior sum", changed(MLP, |p| p.part(Part::CodePriors).fill(0.25))),
         ("alpha", changed(MLP, |p| p.meta.alpha = (-1f32).to_le_bytes())),
         ("calibration", changed(MLP, |p| p.part(Part::CalibrationScores).reverse())),
+        ("channels", changed(VIEWS, |p| p.channels.as_mut().expect("channels").views[1].form = Form::Sum)),
         ("rates", changed(MLP, |p| p.meta.calibration.as_mut().expect("a table").doubtful = [0; 4])),
     ]
 }
@@ -167,7 +169,7 @@ impl Source {
             .expect("memory");
     }
 
-    /// The three real models with inputs and the bits that dab-core gives.
+    /// The real models with inputs and the bits that dab-core gives.
     ///
     /// # Panics
     /// When one cannot be built.
@@ -191,8 +193,12 @@ impl Source {
             )
             .expect("memory");
         }
-        writeln!(self.text, "const model_case MODELS[] = {{\n{rows}}};\nconst size_t MODEL_COUNT = 3;")
-            .expect("memory");
+        writeln!(
+            self.text,
+            "const model_case MODELS[] = {{\n{rows}}};\nconst size_t MODEL_COUNT = {};",
+            real().len()
+        )
+        .expect("memory");
     }
 
     fn answers(&mut self, name: &str, model: &Model<'_>) {
@@ -209,15 +215,19 @@ impl Source {
             let mut parts = vec![0.0; shape.dim];
             model.explain_into(&input, &mut d, &mut w, &mut parts, &mut scratch).expect("an input");
             let verdict = match a.verdict {
-                None => "(uint32_t)DAB_NO_VERDICT",
+                None => "DAB_NO_VERDICT",
                 Some(Verdict::Familiar) => "DAB_FAMILIAR",
-                Some(Verdict::Ambiguous) => "DAB_DOUBTFUL",
+                Some(Verdict::Ambiguous) => "DAB_AMBIGUOUS",
                 Some(Verdict::Doubtful) => "DAB_DOUBTFUL",
                 Some(Verdict::Unfamiliar) => "DAB_UNFAMILIAR",
             };
             let hex = |x: f32| format!("{:#x}u", x.to_bits());
             assessments.extend([hex(a.uncertainty), hex(a.p_value.unwrap_or(-1.0)), verdict.into()]);
-            assessments.extend([a.nearest.to_string(), hex(a.nearest_distance)]);
+            assessments.extend([a.nearest.to_string(), hex(a.nearest_distance), hex(a.score())]);
+            assessments.extend([hex(a.unfamiliarity.unwrap_or(-1.0)), hex(a.ambiguity.unwrap_or(0.0))]);
+            assessments.push(hex(a.ambiguity_p.unwrap_or(-1.0)));
+            let place = |place: Option<usize>| place.map_or("DAB_NONE".into(), |p: usize| p.to_string());
+            assessments.extend([a.class, a.runner_up, a.view].map(place));
             inputs.extend(input);
             outputs.extend(out);
             explained.extend([d, w, parts].concat());

@@ -1,6 +1,8 @@
 //! What `tests/c/replay.c` must give: many models and inputs through dab-core itself, in the order of its calls.
 
-use dab::assess::{Assessment, DAB_FLAG_CALIBRATED, DAB_FLAG_SATURATED};
+use dab::assess::{
+    Assessment, DAB_FLAG_AMBIGUITY, DAB_FLAG_CALIBRATED, DAB_FLAG_CHANNELS, DAB_FLAG_SATURATED, DAB_NONE,
+};
 use dab::monitor::MonitorStatistics;
 use dab::status::{DAB_ERR_NOT_CALIBRATED, DAB_OK};
 use dab_core::artifact::AlignedBytes;
@@ -36,17 +38,26 @@ impl Bytes {
     fn assessment(&mut self, a: &dab_core::Assessment) {
         self.word(size_of::<Assessment>() as u32);
         let flag = |set, bit| if set { bit } else { 0 };
-        self.word(flag(a.p_value.is_some(), DAB_FLAG_CALIBRATED) | flag(a.saturated, DAB_FLAG_SATURATED));
+        self.word(
+            flag(a.p_value.is_some(), DAB_FLAG_CALIBRATED)
+                | flag(a.saturated, DAB_FLAG_SATURATED)
+                | flag(a.unfamiliarity.is_some(), DAB_FLAG_CHANNELS)
+                | flag(a.ambiguity.is_some(), DAB_FLAG_AMBIGUITY),
+        );
         self.floats(&[a.uncertainty, a.p_value.unwrap_or(-1.0)]);
         self.status(match a.verdict {
-            None => -1,
-            Some(Verdict::Familiar) => 0,
-            Some(Verdict::Ambiguous) => 1,
-            Some(Verdict::Doubtful) => 1,
-            Some(Verdict::Unfamiliar) => 2,
+            None => 0,
+            Some(Verdict::Familiar) => 1,
+            Some(Verdict::Ambiguous) => 2,
+            Some(Verdict::Doubtful) => 3,
+            Some(Verdict::Unfamiliar) => 4,
         });
         self.word(a.nearest as u32);
-        self.floats(&[a.nearest_distance]);
+        self.floats(&[a.nearest_distance, a.score(), a.unfamiliarity.unwrap_or(-1.0)]);
+        self.floats(&[a.ambiguity.unwrap_or(0.0), a.ambiguity_p.unwrap_or(-1.0)]);
+        for place in [a.class, a.runner_up, a.view] {
+            self.word(place.map_or(DAB_NONE, |i| i as u32));
+        }
     }
 }
 
@@ -60,7 +71,12 @@ pub fn cases(random_models: usize, rows: usize) -> (Vec<u8>, Vec<u8>) {
     let random = &mut Random(2024);
     let mut specs: Vec<_> = real().into_iter().map(|(_, spec)| spec).collect();
     for i in 0..random_models {
-        let kind = [CovarianceKind::Spectral, CovarianceKind::Diagonal, CovarianceKind::Cholesky][i % 3];
+        let kind = [
+            CovarianceKind::Spectral,
+            CovarianceKind::Diagonal,
+            CovarianceKind::Cholesky,
+            CovarianceKind::Constant,
+        ][i % 4];
         let scale = random.pick(&[1e-3, 1.0, 30.0, 1e7]);
         specs.push(any(random, kind, scale));
     }
@@ -99,7 +115,7 @@ fn expect(out: &mut Bytes, model: &mut Model<'_>, inputs: &[Vec<f32>]) {
     let mut scratch = vec![0.0; model.scratch_len()];
     out.status(DAB_OK);
     out.status(DAB_OK);
-    for n in [40, shape.inputs, shape.outputs, shape.codes, shape.dim, shape.layers, shape.features] {
+    for n in [44, shape.inputs, shape.outputs, shape.codes, shape.dim, shape.layers, shape.features] {
         out.word(n as u32);
     }
     out.word(match shape.covariance {
@@ -114,11 +130,12 @@ fn expect(out: &mut Bytes, model: &mut Model<'_>, inputs: &[Vec<f32>]) {
         Some(Task::Classification) => 2,
     });
     out.word(model.calibration().map_or(0, |table| table.held_out));
+    out.word(shape.views as u32);
     model.self_test(&mut scratch).expect("known answers");
     out.status(DAB_OK);
     let threshold = model.calibration().and_then(|table| table.threshold(0.25));
     out.status(if threshold.is_some() { DAB_OK } else { DAB_ERR_NOT_CALIBRATED });
-    out.floats(&[threshold.unwrap_or(0.0)]);
+    out.floats(&[threshold.unwrap_or(-f32::MAX)]);
     for x in inputs {
         let a = model.assess(x, &mut scratch).expect("an input");
         out.status(DAB_OK);
@@ -147,8 +164,8 @@ fn expect(out: &mut Bytes, model: &mut Model<'_>, inputs: &[Vec<f32>]) {
 
 fn watch(out: &mut Bytes, u: &[f32], enter: f32, exit: f32) {
     let number = |state| match state {
-        State::Nominal => 0,
-        State::Fallback => 1,
+        State::Fallback => 0,
+        State::Nominal => 1,
         State::Stale => 2,
     };
     let config =

@@ -5,7 +5,9 @@
 
 use core::ops::Range;
 
-use dab_core::artifact::schema::{Meta, ParamCounts};
+use dab_core::artifact::schema::{
+    CHANNELS_SCHEMA_KEY, ChannelsMeta, Meta, ParamCounts, SCHEMA_KEY, TAIL_VALUES,
+};
 use dab_core::artifact::{AlignedBytes, Part};
 
 /// Bytes of the header.
@@ -41,20 +43,13 @@ pub fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// The bytes of a meta section.
-///
-/// # Panics
-/// Without memory.
-#[must_use]
-pub fn encode(meta: &Meta) -> Vec<u8> {
-    postcard::to_allocvec(meta).expect("memory")
-}
-
 /// An artifact in pieces.
 #[derive(Clone)]
 pub struct Parts {
     /// The decoded meta section.
     pub meta: Meta,
+    /// What format 1.1 has behind it.
+    pub channels: Option<ChannelsMeta>,
     /// The parameters.
     pub params: Vec<f32>,
     /// The info section as it is.
@@ -70,14 +65,29 @@ impl Parts {
             &bytes[start..start + len]
         };
         let params = section(32).as_chunks().0.iter().map(|&b| f32::from_le_bytes(b)).collect();
-        let meta = postcard::from_bytes(section(24)).expect("a sound artifact");
-        Self { meta, params, info: section(40).to_vec() }
+        let (meta, rest) = postcard::take_from_bytes(section(24)).expect("a sound artifact");
+        let channels = (word(bytes, 16) == 1)
+            .then(|| postcard::from_bytes(rest).expect("a sound artifact with channels"));
+        Self { meta, channels, params, info: section(40).to_vec() }
+    }
+
+    /// The bytes of the meta section.
+    ///
+    /// # Panics
+    /// Without memory.
+    #[must_use]
+    pub fn meta_bytes(&self) -> Vec<u8> {
+        let mut bytes = postcard::to_allocvec(&self.meta).expect("memory");
+        if let Some(channels) = &self.channels {
+            bytes.extend(postcard::to_allocvec(channels).expect("memory"));
+        }
+        bytes
     }
 
     /// The artifact that these pieces make.
     #[must_use]
     pub fn join(&self) -> AlignedBytes {
-        self.join_with(&encode(&self.meta))
+        self.join_with(&self.meta_bytes())
     }
 
     /// The artifact that these pieces make with other bytes for the meta section.
@@ -88,12 +98,14 @@ impl Parts {
         let info_at = params_at + params.len();
         let total = info_at + self.info.len();
         let mut bytes = Vec::with_capacity(total);
-        bytes.extend_from_slice(&[0x89, b'D', b'A', b'B', 0x0d, 0x0a, 0x1a, 0x0a, 1, 0, 0, 0]);
+        let channels = u8::from(self.channels.is_some());
+        bytes.extend_from_slice(&[0x89, b'D', b'A', b'B', 0x0d, 0x0a, 0x1a, 0x0a, 1, 0, channels, 0]);
         let places = [HEADER, meta.len(), params_at, params.len(), info_at, self.info.len()];
-        for word in [total, 0, 0].into_iter().chain(places) {
+        for word in [total, channels.into(), 0].into_iter().chain(places) {
             bytes.extend_from_slice(&(word as u32).to_le_bytes());
         }
-        bytes.extend_from_slice(&dab_core::artifact::schema::SCHEMA_KEY.to_le_bytes());
+        let key = if self.channels.is_some() { CHANNELS_SCHEMA_KEY } else { SCHEMA_KEY };
+        bytes.extend_from_slice(&key.to_le_bytes());
         bytes.resize(HEADER, 0);
         bytes.extend_from_slice(meta);
         bytes.resize(params_at, 0);
@@ -106,13 +118,11 @@ impl Parts {
     /// Where each part of the parameters lies, in the order of the format.
     #[must_use]
     pub fn places(&self) -> Vec<(Part, Range<usize>)> {
-        let ParamCounts {
-            normalize, layers, head_weight, head_bias, code_means, code_precisions, codes, ..
-        } = self.meta.param_counts(None).expect("a sound artifact");
-        let ParamCounts { code_log_dets, decoder_weight, decoder_bias, calibration, .. } =
-            self.meta.param_counts(None).expect("a sound artifact");
+        let counts = self.meta.param_counts(self.channels.as_ref()).expect("a sound artifact");
+        let ParamCounts { normalize, layers, head_weight, head_bias, code_means, .. } = counts;
+        let ParamCounts { code_precisions, code_log_dets, codes, decoder_weight, decoder_bias, .. } = counts;
         let vectors = usize::from(self.meta.self_test.vectors);
-        let sizes = [
+        let mut sizes = vec![
             (Part::NormalizeMean, normalize),
             (Part::NormalizeInverseStd, normalize),
             (Part::Layers, layers),
@@ -124,20 +134,38 @@ impl Parts {
             (Part::CodePriors, codes),
             (Part::DecoderWeight, decoder_weight),
             (Part::DecoderBias, decoder_bias),
-            (Part::CalibrationScores, calibration),
-            (Part::CalibrationPValues, calibration),
+            (Part::CalibrationScores, counts.calibration),
+            (Part::CalibrationPValues, counts.calibration),
             (Part::SelfTestInputs, vectors * self.meta.inputs as usize),
             (Part::SelfTestAnswers, vectors),
         ];
+        if let Some(channels) = &self.channels {
+            sizes.push((Part::Tails, TAIL_VALUES * channels.view_count()));
+            for view in &channels.views {
+                let view = view.param_counts(self.meta.inputs).expect("a sound artifact");
+                sizes.extend([
+                    (Part::ViewNormalizeMean, view.normalize),
+                    (Part::ViewNormalizeInverseStd, view.normalize),
+                    (Part::ViewHeadWeight, view.head_weight),
+                    (Part::ViewHeadBias, view.head_bias),
+                    (Part::ViewCodeMeans, view.code_means),
+                    (Part::ViewCodePriors, view.codes),
+                    (Part::ViewDecoderWeight, view.decoder_weight),
+                    (Part::ViewDecoderBias, view.decoder_bias),
+                ]);
+            }
+            let points = channels.ambiguity.map_or(0, |a| usize::from(a.points));
+            sizes.extend([(Part::AmbiguityScores, points), (Part::AmbiguityPValues, points)]);
+        }
         let mut end = 0;
         let place = |(part, size)| {
             end += size;
             (part, end - size..end)
         };
-        sizes.map(place).into_iter().filter(|(_, range)| !range.is_empty()).collect()
+        sizes.into_iter().map(place).filter(|(_, range)| !range.is_empty()).collect()
     }
 
-    /// The values of one part.
+    /// The values of one part; of several views, those of the first that has it.
     pub fn part(&mut self, wanted: Part) -> &mut [f32] {
         let range = self.places().into_iter().find(|(part, _)| *part == wanted).map_or(0..0, |(_, r)| r);
         &mut self.params[range]

@@ -218,8 +218,9 @@ pub fn view(random: &mut Random, inputs: usize, classes: usize, form: Form, scal
     }
 }
 
-/// Three real artifacts: a whole network with every optional part, a spectral head, a Cholesky head.
-pub fn real() -> [(&'static str, Spec); 3] {
+/// Four real artifacts: a whole network with every optional part, a spectral head, a Cholesky head, and three views of an
+/// input in two channels.
+pub fn real() -> [(&'static str, Spec); 4] {
     let mut random = Random(1);
     let mut mlp = bare(&mut random, CovarianceKind::Diagonal, 3, 5, 1.0);
     mlp.inputs = 4;
@@ -257,13 +258,48 @@ pub fn real() -> [(&'static str, Spec); 3] {
     cholesky.head.bias = Some(random.floats(9, 3.0));
     cholesky.calibration =
         Some(CalibrationSpec { scores: vec![0.5, 1.5, 1.5, 7.0], rates: Rates::for_held_out(4) });
-    [("mlp", mlp), ("spectral", spectral), ("cholesky", cholesky)]
+    [("mlp", mlp), ("spectral", spectral), ("cholesky", cholesky), ("views", views())]
+}
+
+/// Three views of five inputs: length 1 and energy, normalised and joined, plain and distance; classes from the input.
+pub fn views() -> Spec {
+    let mut random = Random(3);
+    let mut spec = bare(&mut random, CovarianceKind::Constant, 3, 7, 1.0);
+    spec.inputs = 5;
+    spec.head.weight = random.floats(3 * 5, 2.0);
+    spec.head.bias = Some(random.floats(3, 1.0));
+    spec.decoder = Some(DecoderSpec {
+        weight: random.floats(3 * 5, 1.0),
+        bias: Some(random.floats(3, 1.0)),
+        outputs: 3,
+        task: Task::Classification,
+    });
+    let base = BaseSpec {
+        l2: true,
+        form: Form::Energy,
+        decoder_reads: DecoderReads::Input,
+        tails: tails(&mut random),
+    };
+    let mut normalized = view(&mut random, 5, 4, Form::Joined, 1.0);
+    normalized.normalization =
+        Some(Normalization { mean: random.floats(5, 1.0), std: vec![0.5, 2.0, 1.0, 3.0, 1.5] });
+    normalized.decoder.as_mut().expect("a decoder").bias = Some(random.floats(4, 1.0));
+    normalized.alpha = 0.5;
+    let mut plain = view(&mut random, 5, 0, Form::Distance, 1.0);
+    plain.alpha = 1.0;
+    let ambiguity = AmbiguitySpec { scores: random.floats(60, 4.0), rate: 0.1 };
+    spec.channels = Some(ChannelsSpec { base, views: vec![normalized, plain], ambiguity: Some(ambiguity) });
+    spec.calibration = Some(CalibrationSpec {
+        scores: random.floats(120, 4.0).iter().map(|s| s.abs()).collect(),
+        rates: Rates::DEFAULT,
+    });
+    spec
 }
 
 /// The models of `dab-same-bits`: one of each kind, every activation among them, small enough that a processor
 /// without an FPU runs them 100 000 times in a minute.
-pub fn same_bits() -> [(&'static str, Spec); 3] {
-    let [(_, diagonal), _, (_, mut cholesky)] = real();
+pub fn same_bits() -> [(&'static str, Spec); 4] {
+    let [(_, diagonal), _, (_, mut cholesky), (_, views)] = real();
     let mut random = Random(2);
     cholesky.layers = vec![dense(&mut random, 5, 5, Activation::Elu, 1.0)];
     let mut spectral = bare(&mut random, CovarianceKind::Spectral, 3, 4, 2.0);
@@ -272,7 +308,7 @@ pub fn same_bits() -> [(&'static str, Spec); 3] {
     spectral.head.weight = random.floats(9 * 4, 4.0);
     spectral.decoder =
         Some(DecoderSpec { weight: random.floats(3, 1.0), bias: None, outputs: 1, task: Task::Regression });
-    [("diagonal", diagonal), ("spectral", spectral), ("cholesky", cholesky)]
+    [("diagonal", diagonal), ("spectral", spectral), ("cholesky", cholesky), ("views", views)]
 }
 
 /// A Gaussian from raw spectral outputs, with work memory of its own.

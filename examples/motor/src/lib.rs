@@ -84,7 +84,7 @@ pub fn run(print: fn(&str)) -> bool {
     let mut before = monitor.state();
     for (now, window) in (0..).zip(windows()) {
         let Ok((speed, assessment)) = estimate(&model, &window, &mut scratch) else { return false };
-        let state = monitor.observe(now, assessment.uncertainty);
+        let state = monitor.observe(now, assessment.score());
         if state != before {
             print("window ");
             print_number(print, now, 0);

@@ -63,6 +63,7 @@ impl Bench {
         let spread = match shape.covariance {
             CovarianceKind::Diagonal => shape.dim,
             CovarianceKind::Spectral | CovarianceKind::Cholesky => shape.dim * shape.dim,
+            CovarianceKind::Constant => 0,
         };
         let columns: &mut [u32] = memory::numbers(shape.inputs)?;
         for (i, column) in (0..).zip(columns.iter_mut()) {

@@ -84,6 +84,7 @@ impl fmt::Display for Line<'_> {
         let verdict = match assessment.verdict {
             None => "",
             Some(Verdict::Familiar) => "familiar",
+            Some(Verdict::Ambiguous) => "ambiguous",
             Some(Verdict::Doubtful) => "doubtful",
             Some(Verdict::Unfamiliar) => "unfamiliar",
         };

@@ -1,7 +1,7 @@
 //! The same bits everywhere: one workload that every machine runs, and the hash of all that comes out.
 //!
 //! ```text
-//! 100 000 pseudo-random inputs × diagonal, spectral, Cholesky → assess, decode → bits → hash
+//! 100 000 pseudo-random inputs × diagonal, spectral, Cholesky, three views → assess, decode → bits → hash
 //! ```
 //!
 //! Seven inputs in eight are ordinary numbers; the eighth is made of random bits, so that huge, tiny,
@@ -20,10 +20,11 @@ pub const SCRATCH: usize = 128;
 const WIDTH: usize = 8;
 
 /// One model of each kind, by name: written by `DAB_BLESS=1 cargo test -p dab-tests --test same_bits`.
-pub static MODELS: [(&str, &[u8]); 3] = [
+pub static MODELS: [(&str, &[u8]); 4] = [
     ("diagonal", aligned_artifact!("../models/diagonal.dab")),
     ("spectral", aligned_artifact!("../models/spectral.dab")),
     ("cholesky", aligned_artifact!("../models/cholesky.dab")),
+    ("views", aligned_artifact!("../models/views.dab")),
 ];
 
 /// Why there is no hash.
@@ -122,6 +123,12 @@ pub fn run(artifact: &[u8], inputs: u32, hash: &mut Hash) -> Result<(), Failure>
                 hash.word(a.nearest as u32);
                 hash.word(a.nearest_distance.to_bits());
                 hash.word(a.saturated.into());
+                for x in [a.unfamiliarity, a.ambiguity, a.ambiguity_p].into_iter().flatten() {
+                    hash.word(x.to_bits());
+                }
+                for place in [a.class, a.runner_up, a.view].into_iter().flatten() {
+                    hash.word(place as u32);
+                }
                 for y in &*outputs {
                     hash.word(y.to_bits());
                 }
