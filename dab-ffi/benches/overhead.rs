@@ -71,6 +71,13 @@ fn race(shape: &Shape) {
         verdict: 0,
         nearest: 0,
         nearest_distance: 0.0,
+        score: 0.0,
+        unfamiliarity: 0.0,
+        ambiguity: 0.0,
+        ambiguity_p: 0.0,
+        top_class: 0,
+        runner_up: 0,
+        view: 0,
     };
     let mut ffi = || {
         let (input, bytes) = (black_box(input), memory.len() * size_of::<f32>());
