@@ -344,7 +344,8 @@ DAB_API DAB_WARN_UNUSED int32_t dab_monitor_poll(dab_monitor *monitor, uint32_t 
 DAB_API DAB_WARN_UNUSED dab_status dab_monitor_stats(const dab_monitor *monitor, dab_monitor_statistics *out);
 
 /* ---------------------------------------------------------------------------------------------------------------- *
- * EXPLORE: uncertainty as a reward, for reinforcement learning.
+ * EXPLORE: uncertainty as a reward, for reinforcement learning. A model's codebook is frozen, so its bonus does not fade
+ * while an agent learns: take the bonus of a memory that learns (dab_memory.h).
  * ---------------------------------------------------------------------------------------------------------------- */
 
 #define DAB_EXPLORATION_SAVED_BYTES 40 /* Bytes of a saved exploration state. */
@@ -406,8 +407,8 @@ DAB_API DAB_WARN_UNUSED dab_status dab_exploration_restore(dab_exploration *expl
 /* ---------------------------------------------------------------------------------------------------------------- *
  * STATUS NUMBERS
  *
- * -1 to -17: the call is refused. These are mistakes in the program, except DAB_ERR_NON_FINITE (a broken sensor, say),
- * DAB_ERR_NOT_CALIBRATED, DAB_ERR_SAVED_STATE and DAB_ERR_UNKNOWN_MEMBER (the library is too old).
+ * -1 to -18: the call is refused. These are mistakes in the program, except DAB_ERR_NON_FINITE (a broken sensor, say),
+ * DAB_ERR_NOT_CALIBRATED, DAB_ERR_SAVED_STATE, DAB_ERR_MEMORY_FULL and DAB_ERR_UNKNOWN_MEMBER (the library is too old).
  * -20, -21: never use this model on this machine. -30: files. -100 and below: the artifact is damaged, of another
  * version, or breaks a rule of the format. A number never gets another meaning.
  * ---------------------------------------------------------------------------------------------------------------- */
@@ -430,6 +431,7 @@ DAB_API DAB_WARN_UNUSED dab_status dab_exploration_restore(dab_exploration *expl
 #define DAB_ERR_UNKNOWN_MEMBER (-15)         /* A configuration sets a member that the library does not know. */
 #define DAB_ERR_RATES (-16)                  /* A false-alarm rate is not 0 < unfamiliar <= doubtful < 1. */
 #define DAB_ERR_ARTIFACT_MISALIGNED (-17)    /* The artifact does not start at a multiple of 4 bytes. */
+#define DAB_ERR_MEMORY_FULL (-18)            /* There is no place for another taught code. */
 #define DAB_ERR_SELF_TEST (-20)              /* A known answer came out differently: do not use the model here. */
 #define DAB_ERR_SELF_TEST_DIGEST (-21)       /* Known answers agree, but not all bits behind them. */
 #define DAB_ERR_FILE (-30)                   /* The file cannot be read. */

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 #: The binary interface that this package is written for (DAB_ABI_VERSION).
-ABI = 2
+ABI = 3
 
 ASSESSMENT = np.dtype(
     [
@@ -22,6 +22,13 @@ ASSESSMENT = np.dtype(
         ("verdict", "i4"),
         ("nearest", "u4"),
         ("nearest_distance", "f4"),
+        ("score", "f4"),
+        ("unfamiliarity", "f4"),
+        ("ambiguity", "f4"),
+        ("ambiguity_p", "f4"),
+        ("top_class", "u4"),
+        ("runner_up", "u4"),
+        ("view", "u4"),
     ]
 )
 
@@ -41,7 +48,7 @@ NOVELTY = np.dtype(
 class Shape(c.Structure):
     """dab_shape: the sizes of a model."""
 
-    _names = "size inputs outputs codes dim layers features covariance task calibration"
+    _names = "size inputs outputs codes dim layers features covariance task calibration views"
     _fields_ = [(name, c.c_uint32) for name in _names.split()]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from ._library import ASSESSMENT, Error, Shape, check, floats, lib, rows_of
 
 #: What the numbers in `verdict` mean.
-VERDICTS = {-1: "none", 0: "familiar", 1: "doubtful", 2: "unfamiliar"}
+VERDICTS = {0: "none", 1: "familiar", 2: "ambiguous", 3: "doubtful", 4: "unfamiliar"}
 
 
 class Explanation(NamedTuple):
@@ -59,18 +59,20 @@ class Model:
         return scratch.ctypes.data, scratch.nbytes
 
     def set_rates(self, doubtful: float, unfamiliar: float) -> None:
-        """Other false-alarm rates for the verdicts, 0 < unfamiliar <= doubtful < 1. While no other thread uses the model."""
+        """Other false-alarm rates for the verdicts, 0 < unfamiliar <= doubtful < 1, that the model's held-out inputs can reach.
+        While no other thread uses the model."""
         check(lib.dab_set_rates(self.handle, doubtful, unfamiliar))
 
     def threshold(self, rate: float) -> float:
-        """The uncertainty, in nats, that at most the share `rate` of familiar inputs exceeds."""
-        nats = c.c_float()
-        check(lib.dab_threshold(self.handle, rate, c.byref(nats)))
-        return nats.value
+        """The score that at most the share `rate` of familiar inputs exceeds: of `assess(…).score`, for a monitor."""
+        score = c.c_float()
+        check(lib.dab_threshold(self.handle, rate, c.byref(score)))
+        return score.value
 
     def assess(self, inputs: Any, out: Optional[np.ndarray] = None) -> np.recarray:
-        """One assessment a row: `.uncertainty` (nats), `.p_value`, `.verdict` (0 familiar, 1 doubtful, 2 unfamiliar, -1 none),
-        `.nearest`, `.nearest_distance`. Rows of float32 that lie one after the other are read in place. `out` may be what an
+        """One assessment a row: `.uncertainty` (nats), `.p_value`, `.verdict` (1 familiar, 2 ambiguous, 3 doubtful, 4 unfamiliar,
+        0 none: `VERDICTS`), `.nearest`, `.nearest_distance`, and `.score`, which p-value and verdict judge: with channels the
+        `.unfamiliarity`, beside the `.ambiguity` between `.top_class` and `.runner_up`, else the uncertainty. Rows of float32 that lie one after the other are read in place. `out` may be what an
         earlier call gave for as many rows."""
         inputs = rows_of(inputs, self.shape.inputs, "inputs")
         if out is None:

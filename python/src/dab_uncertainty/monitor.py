@@ -1,4 +1,4 @@
-"""From a stream of uncertainties to one decision: may the learned controller drive?"""
+"""From a stream of scores to one decision: may the learned controller drive?"""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import ctypes as c
 
 from ._library import Error, MonitorConfig, check, lib
 
-STATES = {0: "nominal", 1: "fallback", 2: "stale"}
+STATES = {0: "fallback", 1: "nominal", 2: "stale"}
 
 
 class Monitor:
-    """Distrusts when `enter_votes` of the last `window` inputs are above `enter` nats, and trusts again when `exit_votes` of them
+    """Distrusts when `enter_votes` of the last `window` inputs are above `enter`, and trusts again when `exit_votes` of them
     are at or below `exit`, not before `min_dwell` ticks. Without an input for `timeout` ticks (0: never) it is stale."""
 
     def __init__(
@@ -30,9 +30,9 @@ class Monitor:
         config = MonitorConfig(size, enter, low, window, enter_votes, votes, min_dwell, timeout)
         check(lib.dab_monitor_init(self._state, c.byref(config)), "Monitor")
 
-    def observe(self, now: int, uncertainty: float) -> str:
-        """Takes in an uncertainty of tick `now`; "nominal", "fallback" or "stale". Act only if it is "nominal"."""
-        return self._name(lib.dab_monitor_observe(self._state, now & 0xFFFFFFFF, uncertainty))
+    def observe(self, now: int, score: float) -> str:
+        """Takes in a score (`assess(…).score`) of tick `now`; "nominal", "fallback" or "stale". Act only if it is "nominal"."""
+        return self._name(lib.dab_monitor_observe(self._state, now & 0xFFFFFFFF, score))
 
     def poll(self, now: int) -> str:
         """The state at tick `now` without a new input."""
