@@ -1,7 +1,7 @@
 //! One experiment, from data to report: the corridor that passes every room.
 //!
 //! ```text
-//! load → learn → export → open → measure → report        once a seed; the report is of all of them
+//! load → learn or choose and fit → export → open → measure → report    once a seed; the report is of all of them
 //! ```
 //!
 //! Until the model's bytes are final, nothing here has a test or an OOD row: they are sealed (`data::sealed`), and the
@@ -10,12 +10,17 @@
 //! `Experiment` + [`Options`] → [`run`] → one [`Run`] a seed. With a folder in the options, results are written as they come;
 //! without one, nothing is written.
 
+mod without_gradients;
+
+pub use without_gradients::twice;
+
 use std::{ops::Range, path::PathBuf, sync::Arc};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use burn::tensor::Device;
 
 use crate::{
+    choose::Choice,
     config::Experiment,
     data::{self, DataConfig, Description, Loaded, Seen, Task, sources::clusters},
     error::Error,
@@ -26,11 +31,14 @@ use crate::{
         run::{Learnt, Observer, Setting},
     },
     measure::{
+        alarms::broken,
         assessed::assess,
         comparison::{Comparison, compare},
         evaluate::{Evaluation, TaskScores, evaluate, score_task, truth_coverage},
         parity::{Parity, Twice},
+        worth::useless,
     },
+    model::codebook::Codebook,
     report::folder::{self, CHECKPOINT},
     run::Run,
 };
@@ -89,6 +97,14 @@ pub trait Listener {
         Box::new(())
     }
 
+    /// Views are being chosen; what is returned is told how far that is: fits done, of so many.
+    fn choosing(&mut self) -> Box<dyn Fn(usize, usize) + Sync> {
+        Box::new(|_, _| ())
+    }
+
+    /// Views were chosen, and why.
+    fn chosen(&mut self, _: &Choice) {}
+
     /// A run ended; its files are written.
     fn end(&mut self, _: &Run) {}
 }
@@ -112,7 +128,7 @@ pub fn run(
     let out = options.out.as_deref().filter(|_| leads);
     let mut runs = Vec::new();
     for seed in options.seeds.clone() {
-        let experiment = Experiment { seed, ..experiment.clone() };
+        let mut experiment = Experiment { seed, ..experiment.clone() };
         let folder = options.folder(seed).filter(|_| leads);
         let setting = Setting {
             seed,
@@ -126,28 +142,56 @@ pub fn run(
         let loaded = load(&experiment, first.take()).map_err(Error::Data)?;
         let description = description(&loaded);
         description.warnings.iter().for_each(|warning| listener.warning(warning));
-        let (seen, sealed, learnt) =
-            learn(&experiment, loaded, &setting, &options.features(), &mut *observer)
-                .map_err(Error::Learning)?;
+        let (seen, sealed, made) = if experiment.retrofit.is_some() {
+            let (seen, sealed) = rows(loaded).map_err(Error::Data)?.seal();
+            let made = without_gradients::make(&mut experiment, &description, &seen, listener);
+            (seen, sealed, Made::Computed(Box::new(made.map_err(Error::Learning)?)))
+        } else {
+            let (seen, sealed, learnt) =
+                learn(&experiment, loaded, &setting, &options.features(), &mut *observer)
+                    .map_err(Error::Learning)?;
+            (seen, sealed, Made::Learnt(Box::new(learnt)))
+        };
         if !leads {
             continue;
         }
-        let model = export(&experiment, &description, &seen, &learnt).map_err(Error::Export)?;
+        let model = made.export(&experiment, &description, &seen).map_err(Error::Export)?;
 
         let task = sealed.open(seen);
         let (scores, mut evaluation) =
-            measure(&experiment, &task, &learnt, &options.device).map_err(Error::Measuring)?;
+            made.measure(&experiment, &task, &options.device).map_err(Error::Measuring)?;
         let assessments = assess(&model, &task).map_err(Error::Measuring)?;
         evaluation.scores = assessments.reports(&task, &scores).map_err(Error::Measuring)?;
         evaluation.alarms = assessments.alarms();
-        let parity = agreement(&model, &task, &scores).map_err(Error::Export)?;
+        let parity = made.agreement(&model, &task, &scores).map_err(Error::Export)?;
         let comparison = match options.baselines {
             true => compare(&experiment, &task, &setting).map_err(Error::Measuring)?,
             false => Comparison::default(),
         };
-        let warnings = description.warnings;
-        let run =
-            Run { seed, model, evaluation, comparison, scores, assessments, parity, task, learnt, warnings };
+        let mut warnings = description.warnings;
+        for warning in useless(&task, &evaluation).into_iter().chain(broken(&evaluation.alarms)) {
+            listener.warning(&warning);
+            warnings.push(warning);
+        }
+        let codebook = made.codebook();
+        let (learnt, choice) = match made {
+            Made::Learnt(learnt) => (Some(*learnt), None),
+            Made::Computed(made) => (None, Some(made.choice)),
+        };
+        let run = Run {
+            seed,
+            model,
+            evaluation,
+            comparison,
+            scores,
+            assessments,
+            parity,
+            task,
+            codebook,
+            learnt,
+            choice,
+            warnings,
+        };
         if let Some(folder) = folder {
             folder::write_run(&experiment, &run, &folder).map_err(Error::Output)?;
         }
@@ -171,6 +215,55 @@ fn description(loaded: &Loaded) -> Description {
     let mut description = description.clone();
     description.warnings.extend(task.warnings());
     description
+}
+
+/// The rows of a task that has no images.
+fn rows(loaded: Loaded) -> Result<Task> {
+    match loaded {
+        Loaded::Rows(task, _) => Ok(*task),
+        Loaded::Images(_) => bail!("[retrofit] takes rows, not images: give it an image network's features"),
+    }
+}
+
+/// A model, however it was made.
+enum Made {
+    Learnt(Box<Learnt>),
+    Computed(Box<without_gradients::Made>),
+}
+
+impl Made {
+    fn export(&self, experiment: &Experiment, description: &Description, seen: &Seen) -> Result<Vec<u8>> {
+        match self {
+            Self::Learnt(learnt) => export(experiment, description, seen, learnt),
+            Self::Computed(made) => Ok(made.bytes.clone()),
+        }
+    }
+
+    fn measure(
+        &self,
+        experiment: &Experiment,
+        task: &Task,
+        device: &Device,
+    ) -> Result<(TaskScores, Evaluation)> {
+        match self {
+            Self::Learnt(learnt) => measure(experiment, task, learnt, device),
+            Self::Computed(made) => without_gradients::measure(made, task),
+        }
+    }
+
+    fn agreement(&self, model: &[u8], task: &Task, scores: &TaskScores) -> Result<Parity> {
+        match self {
+            Self::Learnt(_) => agreement(model, task, scores),
+            Self::Computed(made) => without_gradients::agreement(made, task),
+        }
+    }
+
+    fn codebook(&self) -> Codebook {
+        match self {
+            Self::Learnt(learnt) => learnt.trained.codebook.clone(),
+            Self::Computed(made) => made.fitted.codebook(),
+        }
+    }
 }
 
 /// Scores of all inputs, and what they are worth.
@@ -198,7 +291,8 @@ fn export(
     learnt: &Learnt,
 ) -> Result<Vec<u8>> {
     let info = artifact::info(experiment, description)?;
-    artifact::artifact(&learnt.trained, &seen.held_out.inputs, info)
+    let calibration = description.calibration.as_ref().unwrap_or(&seen.held_out.inputs);
+    artifact::artifact(&learnt.trained, calibration, info)
 }
 
 /// How a device that runs the model file agrees with the trainer; a disagreement is an error.

@@ -4,9 +4,12 @@ use anyhow::ensure;
 use burn::tensor::Device;
 
 use crate::{
-    config::defaults::{self, Wishes},
+    config::{
+        defaults::{self, Wishes},
+        retrofit::Retrofit,
+    },
     data::{
-        DataConfig, Loaded, Table,
+        DataConfig, Loaded, Table, Targets,
         files::Labels,
         sources::features::{Answers, FileRows, Shares, cut_rows},
     },
@@ -18,8 +21,8 @@ use crate::{
 /// How errors call the labels.
 const LABELS: &str = "the labels";
 
-/// Learns a classifier from `features`, one row per example, and `labels`, one class per row; settings follow from their
-/// number. [`Fit`] has more to choose.
+/// A classifier of `features`, one row per example, and `labels`, one class per row; its views are chosen on training rows.
+/// [`Fit`] has more to choose.
 ///
 /// A fifth of each class is tested, a tenth of the rest calibrates. The same rows give the same bytes.
 ///
@@ -29,7 +32,7 @@ pub fn fit<R: AsRef<[f32]>>(features: &[R], labels: &[u32]) -> Result<Run, Error
     Fit::classes(features, labels)?.run()
 }
 
-/// A model to be learnt from rows in memory.
+/// A model to be made of rows in memory.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), dab_train::Error> {
@@ -44,6 +47,9 @@ pub struct Fit {
     ood: Vec<(String, Table)>,
     name: String,
     wishes: Wishes,
+    retrofit: Retrofit,
+    learn: bool,
+    calibration: Option<Table>,
     options: Options,
 }
 
@@ -81,8 +87,16 @@ impl Fit {
             Ok(inputs)
         };
         let rows = FileRows { inputs: read().map_err(Error::Data)?, names: Vec::new(), answers };
-        let (ood, wishes, options) = (Vec::new(), Wishes::default(), Options::new(0));
-        Ok(Self { rows, ood, name: "features".to_owned(), wishes, options })
+        Ok(Self {
+            rows,
+            ood: Vec::new(),
+            name: "features".to_owned(),
+            wishes: Wishes::default(),
+            retrofit: Retrofit { flash: Some(defaults::FLASH), ..Retrofit::default() },
+            learn: false,
+            calibration: None,
+            options: Options::new(0),
+        })
     }
 
     /// Rows from elsewhere, to see how well they are found; may be given several times.
@@ -92,6 +106,36 @@ impl Fit {
     pub fn ood<R: AsRef<[f32]>>(mut self, name: &str, features: &[R]) -> Result<Self, Error> {
         self.ood.push((name.to_owned(), Table::from_rows(features).map_err(Error::Data)?));
         Ok(self)
+    }
+
+    /// Rows that your network has not seen: they calibrate in place of held-out ones.
+    ///
+    /// # Errors
+    /// Rows of different lengths.
+    pub fn calibration<R: AsRef<[f32]>>(mut self, features: &[R]) -> Result<Self, Error> {
+        self.calibration = Some(Table::from_rows(features).map_err(Error::Data)?);
+        Ok(self)
+    }
+
+    /// Bytes that the model may have; no limit for `None`, 128 KiB unless given.
+    #[must_use]
+    pub fn flash(mut self, bytes: Option<u64>) -> Self {
+        self.retrofit.flash = bytes;
+        self
+    }
+
+    /// Takes fixed views: nothing is tried.
+    #[must_use]
+    pub fn fast(mut self) -> Self {
+        self.retrofit.fast = true;
+        self
+    }
+
+    /// Learns hidden layers and codes by gradients; so do [`Fit::codes`], [`Fit::dim`] and [`Fit::epochs`], and a regression.
+    #[must_use]
+    pub fn learn(mut self) -> Self {
+        self.learn = true;
+        self
     }
 
     /// How the model is called in its file.
@@ -143,18 +187,25 @@ impl Fit {
         self
     }
 
-    /// Cuts the rows, learns, measures and exports.
+    /// Cuts the rows, chooses and fits or learns, exports and measures.
     ///
     /// # Errors
     /// When nothing can be learnt from the rows, a choice is out of range, or learning fails.
     pub fn run(self) -> Result<Run, Error> {
         let seed = self.options.seeds.start;
-        let (mut task, description) =
+        let (mut task, mut description) =
             cut_rows(&self.name, self.rows, None, (LABELS, None), Shares::default(), seed)
                 .map_err(Error::Data)?;
         task.ood = self.ood;
         task.check().map_err(Error::Data)?;
-        let experiment = defaults::experiment(&self.name, seed, DataConfig::Memory, &task.train, self.wishes);
+        if let Some(rows) = self.calibration {
+            description.calibrate(rows, &task).map_err(Error::Data)?;
+        }
+        let learns = self.learn || self.wishes.any() || matches!(task.train.targets, Targets::Regression(_));
+        let experiment = match learns {
+            true => defaults::experiment(&self.name, seed, DataConfig::Memory, &task.train, self.wishes),
+            false => defaults::retrofit(&self.name, seed, DataConfig::Memory, self.retrofit),
+        };
         experiment.check()?;
         let loaded = Loaded::Rows(Box::new(task), description);
         let mut runs = experiment::run(&experiment, Some(loaded), &self.options, &mut ())?;

@@ -16,6 +16,8 @@
 //! its repository, and may change in any version.
 
 #[doc(hidden)]
+pub mod choose;
+#[doc(hidden)]
 pub mod cli;
 pub mod config;
 pub mod data;
@@ -39,6 +41,7 @@ mod stored;
 #[doc(hidden)]
 pub mod support;
 
+pub use choose::Choice;
 pub use config::Experiment;
 pub use error::Error;
 pub use fit::{Fit, fit};

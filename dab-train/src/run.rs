@@ -1,6 +1,7 @@
 //! What an experiment gives for one seed.
 
 use crate::{
+    choose::Choice,
     data::Task,
     learn::run::Learnt,
     measure::{
@@ -9,6 +10,7 @@ use crate::{
         evaluate::{Evaluation, TaskScores},
         parity::Parity,
     },
+    model::codebook::Codebook,
 };
 
 /// Everything one seed gave.
@@ -30,8 +32,12 @@ pub struct Run {
     pub parity: Parity,
     /// The data, as the bottleneck saw them.
     pub task: Task,
-    /// The trained network and the history of its epochs.
-    pub learnt: Learnt,
+    /// The codes of the model's base view.
+    pub codebook: Codebook,
+    /// The trained network and the history of its epochs, where there was one to train.
+    pub learnt: Option<Learnt>,
+    /// How the views were chosen, where they were.
+    pub choice: Option<Choice>,
     /// What is allowed in the data but worth a line to the user.
     pub warnings: Vec<String>,
 }

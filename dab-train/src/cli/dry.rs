@@ -34,6 +34,22 @@ pub fn plan(experiment: &Experiment) -> Result<String> {
     let mut text = format!("{}\n", experiment.name);
     let note = if size.published { " (as published; the data are not here)" } else { "" };
     writeln!(text, "  examples      {}{note}", size.examples)?;
+    if let Some(retrofit) = &experiment.retrofit {
+        writeln!(text, "  inputs        {}", size.inputs)?;
+        let flash = retrofit.flash.map_or_else(|| "no limit".to_owned(), |bytes| format!("{bytes} bytes"));
+        writeln!(text, "  flash         {flash}")?;
+        for (index, view) in retrofit.views.iter().enumerate() {
+            writeln!(text, "  view {index}        {}", view.words())?;
+        }
+        if retrofit.views.is_empty() {
+            writeln!(
+                text,
+                "  views         {}",
+                if retrofit.fast { "fixed" } else { "chosen by leaving classes out" }
+            )?;
+        }
+        return Ok(text);
+    }
     let frozen = experiment.backbone.images.as_ref().filter(|images| images.frozen);
     let inputs = frozen.map_or(size.inputs, |images| images.network.features());
     let mut model = Rdfc::new(experiment, inputs, size.output, 0, &Device::flex());

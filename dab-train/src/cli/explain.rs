@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
+use dab_core::channels::ViewScore;
 use dab_core::{Assessment, Model, Verdict};
 use serde_json::{Value, json};
 
@@ -17,7 +18,8 @@ use crate::{data::rows::RowError, export::model_file::ModelFile};
 ///
 /// Which codes the input was compared with (assignment: the weight of each, sum 1; distance: nats), which latent
 /// dimensions make it far (they sum to the uncertainty; a negative one makes it nearer), and at which
-/// uncertainty the verdict would be another. Takes the first row, or the one that --row names.
+/// score the verdict would be another. A model of `dab fit` also says which view of the input was alarmed, and
+/// between which two classes an ambiguous input lies. Takes the first row, or the one that --row names.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   dab explain model.dab input.csv
@@ -53,9 +55,15 @@ struct Explanation {
     distances: Vec<f32>,
     assignment: Vec<f32>,
     dimensions: Vec<f32>,
-    /// Uncertainties above which the input is doubtful, and unfamiliar.
+    /// What every view says; one without a surprise in a model without channels.
+    views: Vec<ViewScore>,
+    /// Names of the classes.
+    classes: Vec<String>,
+    /// Scores above which the input is doubtful, and unfamiliar.
     doubtful_above: Option<f32>,
     unfamiliar_above: Option<f32>,
+    /// The ambiguity above which it is ambiguous.
+    ambiguous_above: Option<f32>,
 }
 
 /// Runs the command.
@@ -64,7 +72,7 @@ pub fn run(args: &Args) -> Result<()> {
     let mut model = artifact.model()?;
     args.rates.apply(&mut model)?;
     let input = read_row(args, &artifact, &model)?;
-    let explanation = explain(&model, &input)?;
+    let explanation = explain(&artifact, &model, &input)?;
     if args.json {
         super::print(&format!("{:#}\n", describe_json(args, &explanation)))
     } else {
@@ -91,19 +99,24 @@ fn read_row(args: &Args, artifact: &ModelFile, model: &Model<'_>) -> Result<Vec<
     Ok(input)
 }
 
-fn explain(model: &Model<'_>, input: &[f32]) -> Result<Explanation> {
+fn explain(artifact: &ModelFile, model: &Model<'_>, input: &[f32]) -> Result<Explanation> {
     let shape = model.shape();
     let mut scratch = vec![0.0; model.scratch_len()];
     let (mut distances, mut assignment) = (vec![0.0; shape.codes], vec![0.0; shape.codes]);
     let mut dimensions = vec![0.0; shape.dim];
     let assessment =
         model.explain_into(input, &mut distances, &mut assignment, &mut dimensions, &mut scratch)?;
+    let mut views = vec![ViewScore::default(); shape.views];
+    model.views_into(input, &mut views, &mut scratch)?;
     let threshold = |rate| model.calibration().and_then(|table| table.threshold(rate));
     Ok(Explanation {
         assessment,
         distances,
         assignment,
         dimensions,
+        views,
+        classes: artifact.class_names(shape.outputs),
+        ambiguous_above: model.ambiguity_calibration().and_then(|(table, rate)| table.threshold(rate)),
         doubtful_above: threshold(model.rates().doubtful()),
         unfamiliar_above: threshold(model.rates().unfamiliar()),
     })
@@ -129,20 +142,22 @@ impl Explanation {
 
     /// What the verdict means, and what would change it.
     fn verdict_words(&self) -> String {
-        let u = self.assessment.uncertainty;
+        let u = self.assessment.score();
         let (Some(verdict), Some(p)) = (self.assessment.verdict, self.assessment.p_value) else {
             return "no verdict: the model has no calibration table\n".into();
         };
+        let between = self.between();
         let meaning = match verdict {
             Verdict::Familiar => "like the training data",
-            Verdict::Ambiguous => "like the training data, but between two classes",
+            Verdict::Ambiguous => between.as_str(),
             Verdict::Doubtful => "rare among the training data",
             Verdict::Unfamiliar => "unlike the training data",
         };
         let percent = rounded(100.0 * p);
         let mut words = format!(
-            "{}: {meaning}; at most {percent} % of familiar inputs are this far (p = {})\n",
+            "{}: {meaning}; at most {percent} % of familiar inputs are this {} (p = {})\n",
             text::verdict(verdict),
+            if self.assessment.unfamiliarity.is_some() { "strange" } else { "far" },
             rounded(p)
         );
         let limit = |name: &str, above: Option<f32>| match above {
@@ -154,7 +169,50 @@ impl Explanation {
         };
         let limits =
             [limit("doubtful", self.doubtful_above), limit("unfamiliar", self.unfamiliar_above)].join(", ");
-        words.push_str(&format!("the verdict changes with the uncertainty: {limits}\n"));
+        let score = if self.assessment.unfamiliarity.is_some() { "unfamiliarity" } else { "uncertainty" };
+        words.push_str(&format!("the verdict changes with the {score}: {limits}\n"));
+        if let (Some(ambiguity), Some(p)) = (self.assessment.ambiguity, self.assessment.ambiguity_p) {
+            let percent = rounded(100.0 * p);
+            let limit = self.ambiguous_above.map_or_else(String::new, |above| {
+                format!("; ambiguous above {} ({} now)", rounded(above), rounded(ambiguity))
+            });
+            let class = self.assessment.class.and_then(|class| self.classes.get(class));
+            words.push_str(&format!(
+                "class {}, {}: at most {percent} % of familiar inputs are this ambiguous (p = {}){limit}\n",
+                class.map_or("", String::as_str),
+                self.between(),
+                rounded(p)
+            ));
+        }
+        words
+    }
+
+    /// The two likeliest classes, in words.
+    fn between(&self) -> String {
+        let name = |class: Option<usize>| class.and_then(|class| self.classes.get(class)).cloned();
+        match (name(self.assessment.class), name(self.assessment.runner_up)) {
+            (Some(class), Some(other)) => format!("between {class} and {other}"),
+            _ => "between two classes".to_owned(),
+        }
+    }
+
+    /// What each view says of the input, the alarmed one marked; nothing for a model without channels.
+    fn view_words(&self, model: &Model<'_>) -> String {
+        let (Some(alarmed), Some(channels)) = (self.assessment.view, model.channels_meta()) else {
+            return String::new();
+        };
+        let mut words = String::from("\n   view        form    distance      energy    surprise\n");
+        let forms = std::iter::once(channels.base.form).chain(channels.views.iter().map(|view| view.form));
+        for (index, (view, form)) in self.views.iter().zip(forms).enumerate() {
+            let energy = view.energy.map_or_else(|| "-".to_owned(), rounded);
+            let mark = if index == alarmed { "  the most surprised" } else { "" };
+            words.push_str(&format!(
+                "  {index:>5}  {:>10}  {:>10}  {energy:>10}  {:>10}{mark}\n",
+                form.name(),
+                rounded(view.distance),
+                rounded(view.surprise)
+            ));
+        }
         words
     }
 }
@@ -164,8 +222,12 @@ fn describe(args: &Args, model: &Model<'_>, explanation: &Explanation) -> Result
     let assessment = &explanation.assessment;
     let saturated = if assessment.saturated { " (the largest that there is)" } else { "" };
     let (source, row) = (args.input.source(), args.row);
-    writeln!(t, "{source}, row {row}: uncertainty {} nats{saturated}", rounded(assessment.uncertainty))?;
+    let unfamiliarity =
+        assessment.unfamiliarity.map_or_else(String::new, |u| format!("unfamiliarity {}, ", rounded(u)));
+    let nats = rounded(assessment.uncertainty);
+    writeln!(t, "{source}, row {row}: {unfamiliarity}uncertainty {nats} nats{saturated}")?;
     t.push_str(&explanation.verdict_words());
+    t.push_str(&explanation.view_words(model));
 
     let (codes, nearest) = (explanation.codes(), assessment.nearest);
     let distance = rounded(assessment.nearest_distance);
@@ -206,12 +268,25 @@ fn describe_json(args: &Args, explanation: &Explanation) -> Value {
         json!({ "code": k, "assignment": assignment, "distance": distance })
     };
     let dimension = |i: usize| json!({ "dimension": i, "nats": number(explanation.dimensions[i]) });
+    let class = |class: Option<usize>| class.and_then(|class| explanation.classes.get(class));
+    let view = |view: &ViewScore| {
+        json!({ "distance": number(view.distance), "energy": view.energy.map(number), "score": number(view.score),
+            "surprise": number(view.surprise) })
+    };
     json!({
         "row": args.row,
         "uncertainty": number(assessment.uncertainty),
         "saturated": assessment.saturated,
         "p_value": assessment.p_value.map(number),
         "verdict": assessment.verdict.map(text::verdict),
+        "unfamiliarity": assessment.unfamiliarity.map(number),
+        "ambiguity": assessment.ambiguity.map(number),
+        "ambiguity_p": assessment.ambiguity_p.map(number),
+        "ambiguous_above": explanation.ambiguous_above.map(number),
+        "class": class(assessment.class),
+        "runner_up": class(assessment.runner_up),
+        "alarmed_view": assessment.view,
+        "views": explanation.views.iter().map(view).collect::<Vec<_>>(),
         "doubtful_above": explanation.doubtful_above.map(number),
         "unfamiliar_above": explanation.unfamiliar_above.map(number),
         "nearest": assessment.nearest,

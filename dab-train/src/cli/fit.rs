@@ -1,4 +1,4 @@
-//! `dab fit`: anybody's features in, a model out. Chooses an experiment and runs it as `dab train` would.
+//! `dab fit`: anybody's features in, a model out. Makes an experiment of them and runs it as `dab train` would.
 
 use std::path::{Path, PathBuf};
 
@@ -6,9 +6,9 @@ use anyhow::{Context, Result, ensure};
 
 use super::train::Options;
 use crate::{
-    config::defaults,
+    config::{defaults, retrofit::Retrofit},
     data::{
-        self, DataConfig, Loaded,
+        self, DataConfig, Loaded, Targets,
         sources::features::{self, Ood},
     },
 };
@@ -16,24 +16,30 @@ use crate::{
 /// Learn a model from your own features
 ///
 /// Give what enters the last layers of your network, one row per example, and one label per row. dab
-/// learns a codebook of these features and writes a model that tells familiar inputs from others, with
-/// p-values from rows that it set aside.
+/// summarises these features in codebooks and writes a model that tells familiar inputs from others
+/// (unfamiliarity) and sure answers from torn ones (ambiguity), with p-values from rows that it set aside.
 ///
 /// A file is x.npy, x.npz:key, x.csv or x.csv:column (also .csv.gz). Labels are classes: whole numbers or
 /// words. Numbers to predict are given with --targets instead of --labels: then it is a regression.
 /// Without --test, a fifth of each class is tested; a tenth of the rest calibrates. If your network was
 /// trained on these very rows, new inputs look less familiar to it than these: features of rows that it
-/// has not seen give honest p-values.
+/// has not seen give honest p-values (--calibration).
 ///
-/// Settings follow from the number of rows, features and classes. The output folder holds them as
-/// experiment.toml, which `dab train` runs again; see `dab train --help` for the other files. Files that
-/// cannot be used are refused before anything is written.
+/// How inputs are normalised and whitened, how many codes there are and how many views of an input are
+/// joined is chosen by leaving classes out of the training rows and looking how well they are found; test
+/// and OOD rows play no part in it. The file is as large as --flash allows, if that pays. Nothing is
+/// trained by gradients unless --learn asks for it. The output folder holds the choice as experiment.toml,
+/// which `dab train` runs again; see `dab train --help` for the other files. Files that cannot be used are
+/// refused before anything is written.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   dab fit --features train.npy --labels y.npy
   dab fit --features data.npz:x --labels data.npz:y --ood noise=noise.npy --out runs/mine
   dab fit --features train.npy --labels y.npy --test test.npy --test-labels y_test.npy
-  dab fit --features table.csv --labels table.csv:species --epochs 50
+  dab fit --features train.npy --labels y.npy --calibration unseen.npy   # your network was trained on train.npy
+  dab fit --features train.npy --labels y.npy --head last_layer.safetensors
+  dab fit --features table.csv --labels table.csv:species --flash 16K --fast
+  dab fit --features table.csv --labels table.csv:species --learn --epochs 50
   dab fit --features table.csv --targets table.csv:strength
 
   # In Python:
@@ -54,19 +60,37 @@ pub struct Args {
     /// Labels (or, for a regression, targets) of the test inputs
     #[arg(long, value_name = "FILE", requires = "test", visible_alias = "test-targets")]
     test_labels: Option<String>,
+    /// Inputs that your network has not seen: they calibrate in place of held-out rows; no labels needed
+    #[arg(long, value_name = "FILE")]
+    calibration: Option<String>,
+    /// The last layer of your network, safetensors with weight [classes, inputs] and bias: it gives class and ambiguity
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["learn", "targets"])]
+    head: Option<PathBuf>,
+    /// Bytes that the model may have: 16K, 128K, 1M, or none for no limit
+    #[arg(long, default_value = "128K", value_name = "SIZE", conflicts_with = "learn")]
+    flash: Flash,
+    /// Seconds that choosing may take; then the best so far is taken
+    #[arg(long, value_name = "SECONDS", conflicts_with = "learn")]
+    time: Option<f64>,
+    /// Choose nothing: take fixed views
+    #[arg(long, conflicts_with_all = ["learn", "time"])]
+    fast: bool,
+    /// Learn hidden layers and codes by gradients, as `dab train` does (implied by --codes, --dim and --epochs)
+    #[arg(long)]
+    learn: bool,
     /// Inputs from elsewhere, to see how well they are found; may be repeated
     #[arg(long, value_name = "NAME=FILE")]
     ood: Vec<String>,
     /// What to call it [default: the name of the features file]
     #[arg(long)]
     name: Option<String>,
-    /// Codes in the codebook [default: one per class; 2 for a regression]
+    /// With --learn: codes in the codebook [default: one per class; 2 for a regression]
     #[arg(long)]
     codes: Option<usize>,
-    /// Dimensions of the latent space [default: by the number of classes]
+    /// With --learn: dimensions of the latent space [default: by the number of classes]
     #[arg(long)]
     dim: Option<usize>,
-    /// Passes over the training rows [default: by their number]
+    /// With --learn: passes over the training rows [default: by their number]
     #[arg(long)]
     epochs: Option<usize>,
     #[command(flatten)]
@@ -86,11 +110,27 @@ impl Args {
         let seed = self.options.first_seed(0);
         let (task, description) = data::load_described(&data, seed, Path::new(""))?;
         let wishes = defaults::Wishes { codes: self.codes, dim: self.dim, epochs: self.epochs };
-        let experiment = defaults::experiment(&name, seed, data, &task.train, wishes);
-        let table = toml::Table::try_from(&experiment).context("the experiment does not fit TOML")?;
-        let changed = self.options.changed(table)?;
+        let learns = self.learn || wishes.any() || matches!(task.train.targets, Targets::Regression(_));
+        let experiment = match learns {
+            true => defaults::experiment(&name, seed, data, &task.train, wishes),
+            false => defaults::retrofit(&name, seed, data, self.retrofit()?),
+        };
+        let changed = self.options.changed(experiment.table()?)?;
         let same = (&changed.data, changed.seed) == (&experiment.data, seed);
         self.options.run(&changed, same.then_some(Loaded::Rows(Box::new(task), description)))
+    }
+
+    /// What is asked of a model that is computed.
+    fn retrofit(&self) -> Result<Retrofit> {
+        let head = match &self.head {
+            Some(file) => {
+                let file = std::path::absolute(file)
+                    .with_context(|| format!("cannot tell where {} is", file.display()))?;
+                Some(file.to_string_lossy().into_owned())
+            }
+            None => None,
+        };
+        Ok(Retrofit { flash: self.flash.0, seconds: self.time, fast: self.fast, head, views: Vec::new() })
     }
 
     fn data(&self) -> Result<features::FeaturesConfig> {
@@ -120,9 +160,32 @@ impl Args {
             targets: given(&self.targets)?,
             test_features: given(&self.test)?,
             test_labels: given(&self.test_labels)?,
+            calibration: given(&self.calibration)?,
             ood,
             ..features::FeaturesConfig::new(&absolute(&self.features)?, "")
         })
+    }
+}
+
+/// A size of flash, or no limit.
+#[derive(Clone, Copy, Debug)]
+struct Flash(Option<u64>);
+
+impl std::str::FromStr for Flash {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.eq_ignore_ascii_case("none") {
+            return Ok(Self(None));
+        }
+        let (digits, unit) = match text.trim_end_matches(['b', 'B']).char_indices().last() {
+            Some((at, 'k' | 'K')) => (&text[..at], 1 << 10),
+            Some((at, 'm' | 'M')) => (&text[..at], 1 << 20),
+            _ => (text, 1),
+        };
+        let number: Option<u64> = digits.parse().ok();
+        let bytes = number.and_then(|number| number.checked_mul(unit)).filter(|&bytes| bytes > 0);
+        bytes.map(|bytes| Self(Some(bytes))).ok_or_else(|| "expected bytes, 16K, 1M or none".to_owned())
     }
 }
 
@@ -134,4 +197,22 @@ fn absolute(file: &str) -> Result<String> {
     let source = data::files::FilePart::parse(file);
     let path = at(source.path)?.to_string_lossy().into_owned();
     Ok(source.part.map_or(path.clone(), |part| format!("{path}:{part}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_of_flash_are_read_as_people_write_them() {
+        let bytes = |text: &str| text.parse::<Flash>().map(|flash| flash.0);
+        assert_eq!(bytes("16K"), Ok(Some(16 << 10)));
+        assert_eq!(bytes("128kB"), Ok(Some(128 << 10)));
+        assert_eq!(bytes("1M"), Ok(Some(1 << 20)));
+        assert_eq!(bytes("40000"), Ok(Some(40_000)));
+        assert_eq!(bytes("none"), Ok(None));
+        for wrong in ["", "K", "0", "-1", "1.5M", "big", "99999999999999999999M"] {
+            assert!(bytes(wrong).is_err(), "{wrong}");
+        }
+    }
 }

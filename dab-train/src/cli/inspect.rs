@@ -19,8 +19,8 @@ const FEW: usize = 8;
 /// Show what is in a model file.
 ///
 /// Shape and layers, flash and scratch bytes, multiply-adds per call, the codes with their priors and volumes
-/// (half the log-determinant of their covariance, nats: the larger, the wider), the uncertainties at which the
-/// verdict changes, and the strings that travel in the file. The identity is a checksum of the model: two
+/// (half the log-determinant of their covariance, nats: the larger, the wider), the views of an input with their
+/// forms and bytes, the scores at which the verdict changes, and the strings that travel in the file. The identity is a checksum of the model: two
 /// files with the same one hold the same model and strings.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -69,6 +69,7 @@ fn describe(args: &Args, artifact: &ModelFile, model: &Model<'_>) -> Result<Stri
     writeln!(t, "identity     {:08x} (CRC-32C), format {}", artifact.identity(), format(model))?;
     describe_flow(&mut t, model)?;
     describe_codes(&mut t, model, args.all)?;
+    describe_views(&mut t, model)?;
     describe_calibration(&mut t, model)?;
     writeln!(t, "self-test    {}", plural(model.meta().self_test.vectors.into(), "known answer"))?;
     for (i, (key, value)) in artifact.info.iter().enumerate() {
@@ -136,7 +137,9 @@ fn describe_codes(t: &mut String, model: &Model<'_>, all: bool) -> Result<()> {
         format!("{} to {}", rounded(low), rounded(high))
     };
     writeln!(t, "             prior {}", range(&mut priors.iter().copied()))?;
-    writeln!(t, "             volume {} nats", range(&mut log_dets.iter().map(|&l| volume(l))))?;
+    if !log_dets.is_empty() {
+        writeln!(t, "             volume {} nats", range(&mut log_dets.iter().map(|&l| volume(l))))?;
+    }
 
     let mut order: Vec<usize> = (0..priors.len()).collect();
     let whole = all || order.len() <= SMALL;
@@ -147,7 +150,8 @@ fn describe_codes(t: &mut String, model: &Model<'_>, all: bool) -> Result<()> {
     let largest = priors.iter().copied().fold(f32::MIN_POSITIVE, f32::max);
     writeln!(t, "              code     prior    volume")?;
     for k in order {
-        let (prior, volume) = (rounded(priors[k]), rounded(volume(log_dets[k])));
+        // Codes of constant covariance have the volume of a unit ball.
+        let (prior, volume) = (rounded(priors[k]), rounded(log_dets.get(k).map_or(0.0, |&l| volume(l))));
         writeln!(t, "             {k:>5} {prior:>9} {volume:>9}  {}", bar(priors[k] / largest))?;
     }
     if !whole {
@@ -160,6 +164,62 @@ fn describe_codes(t: &mut String, model: &Model<'_>, all: bool) -> Result<()> {
     Ok(())
 }
 
+/// A view of an input, as people think of it.
+struct ViewWords {
+    norm: &'static str,
+    dim: usize,
+    codes: usize,
+    form: &'static str,
+    bytes: usize,
+}
+
+/// Every view of a model with channels, the base first.
+fn view_words(model: &Model<'_>) -> Vec<ViewWords> {
+    const NUMBER: usize = size_of::<f32>();
+    let (Some(channels), shape, meta) = (model.channels_meta(), model.shape(), model.meta()) else {
+        return Vec::new();
+    };
+    let norm = |columns: bool, l2: bool| match (columns, l2) {
+        (false, false) => "raw",
+        (true, false) => "columns",
+        (false, true) => "length 1",
+        (true, true) => "columns, length 1",
+    };
+    let values = meta.param_counts(Some(channels)).map_or(0, |counts| {
+        let decoder = counts.decoder_weight + counts.decoder_bias;
+        2 * counts.normalize
+            + counts.head_weight
+            + counts.head_bias
+            + counts.code_means
+            + counts.codes
+            + decoder
+    });
+    let base = ViewWords {
+        norm: norm(meta.normalized, channels.base.l2),
+        dim: shape.dim,
+        codes: shape.codes,
+        form: channels.base.form.name(),
+        bytes: NUMBER * values,
+    };
+    let more = channels.views.iter().map(|view| ViewWords {
+        norm: norm(view.normalized, view.l2),
+        dim: view.dim as usize,
+        codes: view.codes as usize,
+        form: view.form.name(),
+        bytes: NUMBER * view.param_counts(meta.inputs).and_then(|counts| counts.total()).unwrap_or(0),
+    });
+    std::iter::once(base).chain(more).collect()
+}
+
+fn describe_views(t: &mut String, model: &Model<'_>) -> Result<()> {
+    for (index, view) in view_words(model).iter().enumerate() {
+        let ViewWords { norm, dim, codes, form, bytes } = view;
+        let (codes, bytes) = (plural(*codes as u64, "code"), grouped(*bytes as u64));
+        writeln!(t, "view {index:<7} {norm} → {dim} dimensions, {codes}; score: {form}; {bytes} bytes")?;
+    }
+    Ok(())
+}
+
 fn describe_calibration(t: &mut String, model: &Model<'_>) -> Result<()> {
     let Some(table) = model.calibration() else {
         writeln!(t, "calibration  none: no p-values and verdicts (add calibration.scores and pack anew)")?;
@@ -168,16 +228,22 @@ fn describe_calibration(t: &mut String, model: &Model<'_>) -> Result<()> {
     let held_out = plural(table.held_out.into(), "held-out score");
     writeln!(t, "calibration  {held_out}, {} kept", grouped(table.scores.len() as u64))?;
     let rates = model.rates();
+    let unit = if model.channels_meta().is_some() { "" } else { " nats" };
     for (verdict, rate) in [("doubtful", rates.doubtful()), ("unfamiliar", rates.unfamiliar())] {
         match table.threshold(rate) {
-            Some(u) => {
-                writeln!(t, "             {verdict:<10} above {} nats (rate {rate})", rounded(u))?;
+            Some(score) => {
+                writeln!(t, "             {verdict:<10} above {}{unit} (rate {rate})", rounded(score))?;
             }
             None => {
                 let needed = grouped(held_out_for(rate));
                 writeln!(t, "             {verdict:<10} never: rate {rate} needs {needed} held-out scores")?;
             }
         }
+    }
+    if let Some((table, rate)) = model.ambiguity_calibration()
+        && let Some(above) = table.threshold(rate)
+    {
+        writeln!(t, "             ambiguous  above {} (rate {rate}), of the ambiguity", rounded(above))?;
     }
     Ok(())
 }
@@ -200,7 +266,18 @@ fn describe_json(artifact: &ModelFile, model: &Model<'_>) -> Value {
             "residual_before_activation": layer.residual.is_some_and(|r| r.before_activation),
         })
     });
-    let code = |(&prior, &log_det): (&f32, &f32)| json!({ "prior": number(prior), "volume": number(volume(log_det)) });
+    let code = |(k, &prior): (usize, &f32)| {
+        let log_det = codes.log_dets.get(k).copied().unwrap_or(0.0);
+        json!({ "prior": number(prior), "volume": number(volume(log_det)) })
+    };
+    let view = |view: &ViewWords| {
+        let ViewWords { norm, dim, codes, form, bytes } = *view;
+        json!({ "norm": norm, "dim": dim, "codes": codes, "form": form, "bytes": bytes })
+    };
+    let ambiguity = model.ambiguity_calibration().map(|(table, rate)| {
+        let above = table.threshold(rate).map(number);
+        json!({ "held_out": table.held_out, "points": table.scores.len(), "rate": number(rate), "above": above })
+    });
     let rates = model.rates();
     let calibration = model.calibration().map(|table| {
         let verdict = |rate| json!({ "rate": number(rate), "above": table.threshold(rate).map(number) });
@@ -222,10 +299,12 @@ fn describe_json(artifact: &ModelFile, model: &Model<'_>) -> Value {
         "covariance": shape.covariance.name(),
         "dim": shape.dim,
         "alpha": number(codes.alpha),
-        "codes": codes.priors.iter().zip(codes.log_dets).map(code).collect::<Vec<_>>(),
+        "codes": codes.priors.iter().enumerate().map(code).collect::<Vec<_>>(),
+        "views": view_words(model).iter().map(view).collect::<Vec<_>>(),
         "task": text::task(shape.task),
         "outputs": shape.outputs,
         "calibration": calibration,
+        "ambiguity": ambiguity,
         "self_test_vectors": meta.self_test.vectors,
         "flash_bytes": artifact.bytes().len(),
         "scratch_bytes": 4 * model.scratch_len(),

@@ -44,7 +44,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Train(train::Args),
-    Fit(fit::Args),
+    Fit(Box<fit::Args>),
     Verify(verify::Args),
     Data(data::Args),
     Pack(pack::Args),

@@ -102,6 +102,20 @@ impl TrainingProgress {
     }
 }
 
+/// A bar that is told how many fits of candidates are done; it goes away with the last.
+pub fn choosing_bar() -> Box<dyn Fn(usize, usize) + Sync> {
+    let style = ProgressStyle::with_template("choosing {bar:24} {pos}/{len} ETA {eta}")
+        .unwrap_or_else(|_| ProgressStyle::default_bar());
+    let bar = ProgressBar::new(0).with_style(style);
+    Box::new(move |done, total| {
+        bar.set_length(total as u64);
+        bar.set_position(done as u64);
+        if done == total {
+            bar.finish_and_clear();
+        }
+    })
+}
+
 fn gib(bytes: u64) -> String {
     format!("{:.2} GiB", bytes as f64 / f64::from(1 << 30))
 }

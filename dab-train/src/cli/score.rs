@@ -28,10 +28,13 @@ const BUFFER: usize = 1 << 16;
 
 /// Score rows of inputs: how far is each from the training data?
 ///
-/// Writes one row per input: uncertainty (nats), p_value (share of familiar inputs that are at least this far),
-/// verdict (familiar, doubtful, unfamiliar), nearest (the closest code), then the model's outputs: means for a
-/// regression, logits for a classification. p_value and verdict are empty when the model has no
-/// calibration. Rows stream, so a file may be larger than memory; results have the very bits of the device.
+/// Writes one row per input: uncertainty (nats), p_value (share of familiar inputs that are at least this
+/// strange), verdict (familiar, ambiguous, doubtful, unfamiliar) and nearest (the closest code). A model of `dab
+/// fit` adds unfamiliarity (what p_value and verdict judge: all views of the input together), ambiguity (log odds
+/// against the likeliest class), ambiguity_p (share of familiar inputs that are at least this ambiguous), class and
+/// runner_up. Then come the model's outputs: means for a regression, logits for a classification. p_value and
+/// verdict are empty when the model has no calibration. Rows stream, so a file may be larger than memory; results
+/// have the very bits of the device.
 ///
 /// A CSV file may begin with column names. If the model knows its inputs by name (`dab inspect` shows
 /// input_names), columns are found by name, in any order and among others. A NumPy array is [rows, inputs], of
@@ -115,15 +118,17 @@ pub fn run(args: &Args) -> Result<()> {
         None => Output::Stdout(BufWriter::with_capacity(BUFFER, io::stdout().lock())),
     };
     let names = artifact.output_names(model.shape().outputs);
+    let channels = model.channels_meta().is_some();
     if !args.json {
-        write_names(&names, output.writer()).with_context(write_error)?;
+        write_names(channels, &names, output.writer()).with_context(write_error)?;
     }
+    let classes = artifact.class_names(model.shape().outputs);
     let progress = progress_bar(file.is_some(), rows.progress());
 
     // A live stream is scored row by row.
     let threads = if args.flush { 1 } else { thread::available_parallelism().map_or(1, usize::from) };
     let limit = if args.flush { 1 } else { threads * SHARE };
-    let mut scorers: Vec<Scorer<'_>> = (0..threads).map(|_| Scorer::new(&model, args)).collect();
+    let mut scorers: Vec<Scorer<'_>> = (0..threads).map(|_| Scorer::new(&model, &classes, args)).collect();
     let mut block = Block::new(model.shape().inputs);
     let (mut count, mut bad, mut first_bad) = (0u64, 0u64, None);
     loop {
@@ -164,10 +169,16 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-fn write_names(names: &[String], out: &mut dyn Write) -> Result<()> {
-    let fixed = ["uncertainty", "p_value", "verdict", "nearest"];
+/// Columns of every model.
+const FIXED: [&str; 4] = ["uncertainty", "p_value", "verdict", "nearest"];
+/// Columns of a model with channels, behind those.
+const CHANNELS: [&str; 5] = ["unfamiliarity", "ambiguity", "ambiguity_p", "class", "runner_up"];
+
+fn write_names(channels: bool, names: &[String], out: &mut dyn Write) -> Result<()> {
+    let more = if channels { &CHANNELS[..] } else { &[] };
     let mut writer = csv::Writer::from_writer(out);
-    writer.write_record(fixed.into_iter().chain(names.iter().map(String::as_str)))?;
+    let fixed = FIXED.into_iter().chain(more.iter().copied());
+    writer.write_record(fixed.chain(names.iter().map(String::as_str)))?;
     writer.flush()?;
     Ok(())
 }
@@ -240,6 +251,9 @@ impl Block {
 /// One row after another through the model, into lines of text.
 struct Scorer<'a> {
     model: &'a Model<'a>,
+    /// Whether the model has two channels.
+    channels: bool,
+    classes: &'a [String],
     isa: Widest,
     json: bool,
     probabilities: bool,
@@ -249,10 +263,12 @@ struct Scorer<'a> {
 }
 
 impl<'a> Scorer<'a> {
-    fn new(model: &'a Model<'a>, args: &Args) -> Self {
+    fn new(model: &'a Model<'a>, classes: &'a [String], args: &Args) -> Self {
         let shape = model.shape();
         Self {
             model,
+            channels: model.channels_meta().is_some(),
+            classes,
             isa: Widest::detect(),
             json: args.json,
             probabilities: args.probabilities,
@@ -290,6 +306,18 @@ impl<'a> Scorer<'a> {
         line.extend(assessment.verdict.map_or("", verdict).bytes());
         line.push(b',');
         line.extend(assessment.nearest.to_string().bytes());
+        if self.channels {
+            for number in [assessment.unfamiliarity, assessment.ambiguity, assessment.ambiguity_p] {
+                line.push(b',');
+                if let Some(number) = number {
+                    shortest(number, line);
+                }
+            }
+            for class in [assessment.class, assessment.runner_up] {
+                line.push(b',');
+                line.extend(quoted(class.and_then(|class| self.classes.get(class))).bytes());
+            }
+        }
         for &y in &self.outputs {
             line.push(b',');
             shortest(y, line);
@@ -311,7 +339,22 @@ impl<'a> Scorer<'a> {
             Some(v) => line.extend(format!("\"{}\"", verdict(v)).bytes()),
             None => line.extend(b"null"),
         }
-        line.extend(format!(r#","nearest":{},"outputs":["#, assessment.nearest).bytes());
+        line.extend(format!(r#","nearest":{}"#, assessment.nearest).bytes());
+        if self.channels {
+            let numbers = [assessment.unfamiliarity, assessment.ambiguity, assessment.ambiguity_p];
+            for (name, number) in CHANNELS.iter().zip(numbers) {
+                line.extend(format!(r#","{name}":"#).bytes());
+                match number {
+                    Some(number) => shortest(number, line),
+                    None => line.extend(b"null"),
+                }
+            }
+            for (name, class) in [("class", assessment.class), ("runner_up", assessment.runner_up)] {
+                let class = serde_json::json!(class.and_then(|class| self.classes.get(class)));
+                line.extend(format!(r#","{name}":{class}"#).bytes());
+            }
+        }
+        line.extend(br#","outputs":["#);
         for (i, &y) in self.outputs.iter().enumerate() {
             if i > 0 {
                 line.push(b',');
@@ -324,15 +367,28 @@ impl<'a> Scorer<'a> {
     /// The line of a row that could not be read.
     fn mark(&mut self, bad: &BadRow) {
         if self.json {
-            let record = serde_json::json!({
+            let mut record = serde_json::json!({
                 "uncertainty": null, "p_value": null, "verdict": "invalid", "nearest": null,
                 "outputs": [], "error": bad.to_string(),
             });
+            for name in CHANNELS.iter().filter(|_| self.channels) {
+                record[name] = serde_json::Value::Null;
+            }
             self.lines.extend(format!("{record}\n").bytes());
         } else {
             self.lines.extend(b",,invalid,");
-            self.lines.extend(std::iter::repeat_n(b',', self.outputs.len()));
+            let more = if self.channels { CHANNELS.len() } else { 0 };
+            self.lines.extend(std::iter::repeat_n(b',', more + self.outputs.len()));
             self.lines.push(b'\n');
         }
+    }
+}
+
+/// A name as a field of CSV.
+fn quoted(name: Option<&String>) -> String {
+    match name {
+        Some(name) if name.contains([',', '"', '\n', '\r']) => format!("\"{}\"", name.replace('"', "\"\"")),
+        Some(name) => name.clone(),
+        None => String::new(),
     }
 }

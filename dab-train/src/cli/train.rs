@@ -9,8 +9,13 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 
-use super::{dry, progress::TrainingProgress};
+use super::{
+    dry,
+    progress::{TrainingProgress, choosing_bar},
+    text::grouped,
+};
 use crate::{
+    choose::Choice,
     config::Experiment,
     data::Loaded,
     experiment::{self, Listener},
@@ -18,6 +23,7 @@ use crate::{
         machines::{Machines, Place},
         run::Observer,
     },
+    measure::alarms::{AlarmRate, words},
     report::numbers::{headline, summarise},
     run::Run,
     support::{device::DeviceChoice, files::check_writable},
@@ -203,6 +209,31 @@ impl Options {
     }
 }
 
+/// The choice of views in words, and the rate–distortion curve as a table.
+fn chosen(choice: &Choice) -> String {
+    let mut lines = Vec::new();
+    for (index, view) in choice.views.iter().enumerate() {
+        lines.push(format!("view {index}: {}", view.words()));
+    }
+    lines.extend(choice.reasons.iter().map(|reason| format!("  {reason}")));
+    if !choice.curve.is_empty() {
+        lines.push("     bytes  multiply-adds   codes  AUROC of hidden classes".to_owned());
+    }
+    for point in &choice.curve {
+        let mark = if point.chosen { "  chosen" } else { "" };
+        let (bytes, work, codes) =
+            (grouped(point.bytes), grouped(point.multiply_adds), grouped(point.codes as u64));
+        lines.push(format!("{bytes:>10}  {work:>13}  {codes:>6}  {:.4}{mark}", point.auroc));
+    }
+    lines.join("\n")
+}
+
+/// What the p-values of test rows say about the promised rates, on one line.
+fn alarms(alarms: &[AlarmRate]) -> String {
+    let rows = alarms.first().map_or(0, |alarm| alarm.test);
+    format!("false alarms among {rows} test rows: {}", words(alarms))
+}
+
 /// Tells the user how far the runs are.
 struct Teller<'a>(&'a Options);
 
@@ -219,7 +250,23 @@ impl Listener for Teller<'_> {
         })
     }
 
+    fn choosing(&mut self) -> Box<dyn Fn(usize, usize) + Sync> {
+        if self.0.quiet || self.0.json_lines {
+            return Box::new(|_, _| ());
+        }
+        choosing_bar()
+    }
+
+    fn chosen(&mut self, choice: &Choice) {
+        if !self.0.quiet {
+            self.0.say(&chosen(choice));
+        }
+    }
+
     fn end(&mut self, run: &Run) {
         self.0.say(&format!("seed {}: {}", run.seed, headline(&run.evaluation)));
+        if !run.evaluation.alarms.is_empty() {
+            self.0.say(&alarms(&run.evaluation.alarms));
+        }
     }
 }

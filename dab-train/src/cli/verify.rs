@@ -8,7 +8,8 @@ use anyhow::{Context, Result, anyhow, ensure};
 use super::text;
 use crate::{
     config::Experiment,
-    data,
+    data::{self, Loaded},
+    experiment,
     export::model_file::ModelFile,
     learn::{self, run::Setting},
     measure::{
@@ -23,9 +24,10 @@ use crate::{
 ///
 /// Reads the run that `dab train` or `dab fit` left beside the model (experiment.toml for the data,
 /// checkpoint.safetensors for the network), scores every held-out, test and OOD input twice, with the
-/// trainer's network and with the model as a device runs it, and shows how far the two differ. Training
-/// ends with the same comparison; this repeats it later, on another machine or device. It fails if a
-/// score differs by more than 1e-4 of max(u, 1 nat).
+/// trainer's network and with the model as a device runs it, and shows how far the two differ. A model that
+/// was computed and not trained is computed again, and its distances in double precision. Training ends
+/// with the same comparison; this repeats it later, on another machine or device. It fails if a score
+/// differs by more than 1e-4 of max(u, 1 nat).
 ///
 /// A model without its run has no network to compare with: `dab self-test` checks such a file.
 /// Exit code 0 if the two agree, 1 if not.
@@ -82,6 +84,9 @@ fn score_twice(artifact: &ModelFile, folder: &Path, device: DeviceChoice) -> Res
         machines: None,
     };
     let loaded = experiment.data.load(experiment.seed, &data::data_root())?;
+    if let (Some(_), Loaded::Rows(task, _)) = (&experiment.retrofit, &loaded) {
+        return experiment::twice(&experiment, (**task).clone(), artifact.bytes());
+    }
     let (task, learnt) = learn::restore(&experiment, loaded, &setting)?;
     let (takes, has) = (artifact.model()?.shape().inputs, task.train.inputs.cols);
     ensure!(takes == has, "the model takes {takes} numbers, the run's inputs have {has}");

@@ -16,6 +16,15 @@ impl Experiment {
     }
 
     fn check_numbers(&self) -> anyhow::Result<()> {
+        if let Some(retrofit) = &self.retrofit {
+            let plain = Self::without_gradients(&self.name, self.seed, self.data.clone(), retrofit.clone());
+            ensure!(
+                *self == plain,
+                "[retrofit] learns nothing by gradients: backbone, bottleneck, objective, codebook, optimiser and training \
+                 belong to an experiment without it (`dab fit --learn`)"
+            );
+            return retrofit.check();
+        }
         let (bottleneck, objective, codebook) = (&self.bottleneck, &self.objective, &self.codebook);
         let dims = match bottleneck.covariance {
             Covariance::Diagonal => MAX_DIM_DIAGONAL,

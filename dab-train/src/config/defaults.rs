@@ -1,17 +1,19 @@
 //! Settings for anybody's features: what `dab fit` runs when it is told nothing else.
 //!
-//! rows, features, classes → `Experiment`. Chosen by comparing settings on the test and OOD sets of image features (64
-//! columns, 10 classes), sentence features (384 columns, 150 classes), digits (64 pixels, 8 classes) and UCI Energy; the
-//! numbers are in docs/results.md.
+//! [`retrofit`] computes a model; its views are chosen on training rows (`crate::choose`). [`experiment`] learns one by
+//! gradients, which `dab fit --learn` asks for:
 //!
 //! ```text
 //! classes   2 dense layers → d ≈ classes → one code per class      (post-hoc, as experiments/cifar10-*.toml)
 //! numbers   1 dense layer → d = 8, full covariance → two codes     (as experiments/uci-energy.toml)
 //! ```
+//!
+//! The settings of learning were chosen by comparing them on the test and OOD sets of image features (64 columns, 10
+//! classes), sentence features (384 columns, 150 classes), digits (64 pixels, 8 classes) and UCI Energy.
 
 use super::{
     Backbone, Bottleneck, Calibrated, CodebookConfig, ConvPrecision, Experiment, Objective, OptimiserConfig,
-    OutputVariance, Rule, Schedule, ScheduleShape, Standardise, Start, Training,
+    OutputVariance, Rule, Schedule, ScheduleShape, Standardise, Start, Training, retrofit::Retrofit,
 };
 use crate::{
     data::{DataConfig, Split, Targets},
@@ -41,6 +43,15 @@ const CALIBRATED: Calibrated = Calibrated { least: 30.0, weight: 0.01 };
 /// Units of a regression's hidden layer.
 const REGRESSION_UNITS: usize = 50;
 
+/// Bytes of flash that a model may have when nobody says otherwise.
+pub const FLASH: u64 = 128 << 10;
+
+/// An experiment that computes its model and chooses its views.
+#[must_use]
+pub fn retrofit(name: &str, seed: u64, data: DataConfig, retrofit: Retrofit) -> Experiment {
+    Experiment::without_gradients(name, seed, data, retrofit)
+}
+
 /// What the user chose.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wishes {
@@ -50,6 +61,14 @@ pub struct Wishes {
     pub dim: Option<usize>,
     /// Passes over the training rows.
     pub epochs: Option<usize>,
+}
+
+impl Wishes {
+    /// Whether one of them was made: they are about learning by gradients.
+    #[must_use]
+    pub const fn any(&self) -> bool {
+        self.codes.is_some() || self.dim.is_some() || self.epochs.is_some()
+    }
 }
 
 /// What depends on whether there are classes or numbers to predict.
@@ -88,6 +107,7 @@ pub fn experiment(name: &str, seed: u64, data: DataConfig, train: &Split, wishes
         codebook,
         optimiser: adam(learning_rate),
         training,
+        retrofit: None,
     }
 }
 

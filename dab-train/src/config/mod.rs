@@ -6,11 +6,13 @@
 mod check;
 pub mod defaults;
 mod optimiser;
+pub mod retrofit;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 pub use optimiser::{OptimiserConfig, Rule, Schedule, ScheduleShape};
+use retrofit::Retrofit;
 use serde::{Deserialize, Serialize};
 
 pub use crate::model::network::OutputVariance;
@@ -41,17 +43,27 @@ pub struct Experiment {
     #[serde(default)]
     pub backbone: Backbone,
     /// Features → latent Gaussian, and how many codes.
+    #[serde(default)]
     pub bottleneck: Bottleneck,
     /// E8 and E9.
+    #[serde(default)]
     pub objective: Objective,
     /// E10–E13.
     #[serde(default)]
     pub codebook: CodebookConfig,
     /// The network's gradient steps.
+    #[serde(default)]
     pub optimiser: OptimiserConfig,
     /// The epochs.
+    #[serde(default)]
     pub training: Training,
+    /// A model without gradients, in place of all that is said from `backbone` on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retrofit: Option<Retrofit>,
 }
+
+/// What only learning by gradients has: a retrofit writes and reads none of it.
+const LEARNING: [&str; 6] = ["backbone", "bottleneck", "objective", "codebook", "optimiser", "training"];
 
 /// Dense layers before the bottleneck. None for post-hoc use on given features.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -107,8 +119,8 @@ pub enum Standardise {
     Shared,
 }
 
-/// The latent space.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// The latent space. Nothing by default: who learns says how large it is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bottleneck {
     /// d.
@@ -126,8 +138,8 @@ pub struct Bottleneck {
     pub head_bias: bool,
 }
 
-/// E8, E9 and E5's temperature.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// E8, E9 and E5's temperature. Nothing by default: who learns says.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Objective {
     /// α: the assignment's temperature, and a factor of the distortion's weight.
@@ -245,8 +257,8 @@ impl CodebookConfig {
     }
 }
 
-/// The epochs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// The epochs. None by default: who learns says how many.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Training {
     /// How many.
@@ -334,11 +346,40 @@ impl Experiment {
         Ok(experiment)
     }
 
+    /// An experiment that computes its model.
+    #[must_use]
+    pub fn without_gradients(name: &str, seed: u64, data: DataConfig, retrofit: Retrofit) -> Self {
+        Self {
+            name: name.to_owned(),
+            seed,
+            data,
+            backbone: Backbone::default(),
+            bottleneck: Bottleneck::default(),
+            objective: Objective::default(),
+            codebook: CodebookConfig::default(),
+            optimiser: OptimiserConfig::default(),
+            training: Training::default(),
+            retrofit: Some(retrofit),
+        }
+    }
+
     /// The experiment as TOML, every default spelt out.
     ///
     /// # Errors
     /// When a number does not fit TOML.
     pub fn resolved(&self) -> Result<String, Error> {
-        toml::to_string_pretty(self).map_err(|error| Error::Experiment(error.into()))
+        toml::to_string_pretty(&self.table()?).map_err(|error| Error::Experiment(error.into()))
+    }
+
+    /// The same as a table: of a retrofit, without what only learning has.
+    ///
+    /// # Errors
+    /// As [`Experiment::resolved`].
+    pub fn table(&self) -> Result<toml::Table, Error> {
+        let mut table = toml::Table::try_from(self).map_err(|error| Error::Experiment(error.into()))?;
+        if self.retrofit.is_some() {
+            LEARNING.iter().for_each(|part| drop(table.remove(*part)));
+        }
+        Ok(table)
     }
 }

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The network's gradient steps.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// The network's gradient steps. None by default: who learns says.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OptimiserConfig {
     /// sgd, adam or adamw.
@@ -72,10 +72,11 @@ impl Schedule {
 }
 
 /// Which rule, with its constants.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Rule {
     /// Stochastic gradient descent with Nesterov momentum; `weight_decay` is L2.
+    #[default]
     Sgd,
     /// Adam; `weight_decay` is L2.
     Adam,

@@ -128,6 +128,8 @@ pub struct Description {
     pub input_names: Vec<String>,
     /// One name per output: class names, or the target's; or none.
     pub output_names: Vec<String>,
+    /// Rows that calibrate in place of the held-out ones: those that the user's network has not seen.
+    pub calibration: Option<Table>,
     /// What is allowed but worth a line to the user.
     pub warnings: Vec<String>,
 }

@@ -15,7 +15,7 @@ use anyhow::{Result, bail, ensure};
 const CONSTANT_COLUMN: f64 = 1e-7;
 
 /// Rows of numbers, row-major.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Table {
     /// Number of rows (examples).
     pub rows: usize,

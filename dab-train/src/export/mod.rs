@@ -2,12 +2,15 @@
 //!
 //! ```text
 //! Snapshot → artifact ┐
-//!                     ├→ dab-core's writer → model.dab → model_file → c_source
-//! safetensors → pack  ┘
+//! views → retrofit    ├→ dab-core's writer → model.dab → model_file → c_source
+//! safetensors → pack  ┘                                → device: its scores of rows
 //! ```
 
 pub mod artifact;
 pub mod c_source;
+pub mod device;
+pub mod head;
 pub mod model_file;
 pub mod names;
 pub mod pack;
+pub mod retrofit;

@@ -87,6 +87,13 @@ impl ModelFile {
         names::find(&self.info, names::INPUTS, count)
     }
 
+    /// Names of the classes: the outputs' names in the artifact, or their numbers.
+    #[must_use]
+    pub fn class_names(&self, count: usize) -> Vec<String> {
+        names::find(&self.info, names::OUTPUTS, count)
+            .unwrap_or_else(|| (0..count).map(|class| class.to_string()).collect())
+    }
+
     /// Names of the outputs: the artifact's, or `output_0`, `output_1`, …
     #[must_use]
     pub fn output_names(&self, count: usize) -> Vec<String> {

@@ -13,6 +13,8 @@ use crate::{
 
 /// Lloyd's iterations. Starts need no more: the alternating minimisation goes on from there.
 const ITERATIONS: usize = 20;
+/// Lloyd's iterations of codes that stay where they are put: more did not pay.
+const CENTRE_ITERATIONS: usize = 12;
 /// Rows of one matrix product.
 const BLOCK: usize = 1024;
 
@@ -97,7 +99,7 @@ pub fn centres(points: &Table, codes: usize, random: &mut Random) -> (Table, Vec
     }
     let mut centres = Table { rows: codes, cols: dim, values: plus_plus(points, codes, random) };
     let mut member = Vec::new();
-    for _ in 0..ITERATIONS {
+    for _ in 0..CENTRE_ITERATIONS {
         let next = members(points, &centres);
         if next == member {
             break;
@@ -178,13 +180,17 @@ mod tests {
             .map(|i| [(i % 3) as f32 * 10.0 + random.normal() as f32, random.normal() as f32])
             .collect();
         let points = Table::from_rows(&points).unwrap();
-        let (found, counts) = centres(&points, 3, &mut Random::new(1, "codes"));
-        assert_eq!(counts, [1000; 3]);
-        let mut places: Vec<f32> = found.iter().map(|centre| centre[0]).collect();
-        places.sort_by(f32::total_cmp);
-        for (place, wanted) in places.iter().zip([0.0, 10.0, 20.0]) {
-            assert!((place - wanted).abs() < 0.2, "{places:?}");
-        }
+        let wanted = |seed: u64| {
+            let (found, counts) = centres(&points, 3, &mut Random::new(seed, "codes"));
+            let mut places: Vec<f32> = found.iter().map(|centre| centre[0]).collect();
+            places.sort_by(f32::total_cmp);
+            let near =
+                places.iter().zip([0.0, 10.0, 20.0]).all(|(place, wanted)| (place - wanted).abs() < 0.2);
+            near && counts == [1000; 3]
+        };
+        // Two starts in one group are rare, and Lloyd's iterations cannot mend them.
+        assert!((0..20).filter(|&seed| wanted(seed)).count() >= 17);
+        let found = centres(&points, 3, &mut Random::new(1, "codes")).0;
         assert_eq!(found, centres(&points, 3, &mut Random::new(1, "codes")).0);
         let few = points.select(&[0, 1]);
         assert_eq!(centres(&few, 5, &mut Random::new(1, "codes")), (few, vec![1, 1]));

@@ -59,17 +59,30 @@ impl Logistic {
     /// # Errors
     /// Differing lengths, no rows, or labels that have no class.
     pub fn fit(train: (&Table, &[u32]), held_out: (&Table, &[u32]), classes: usize) -> Result<Self> {
+        Self::fit_scaled(train, held_out, classes, Scale::fit(train.0), &PENALTIES)
+    }
+
+    /// [`Logistic::fit`] with a scale of the caller's, on which the penalty acts, and penalties of his, strongest first.
+    ///
+    /// # Errors
+    /// As [`Logistic::fit`].
+    pub fn fit_scaled(
+        train: (&Table, &[u32]),
+        held_out: (&Table, &[u32]),
+        classes: usize,
+        scale: Scale,
+        penalties: &[f64],
+    ) -> Result<Self> {
         for (inputs, labels) in [train, held_out] {
             ensure!(inputs.rows == labels.len(), "{} rows but {} labels", inputs.rows, labels.len());
             ensure!(labels.iter().all(|&l| (l as usize) < classes), "a label is not below {classes}");
         }
         ensure!(train.0.rows > 0, "no rows to fit");
-        let scale = Scale::fit(train.0);
         let inputs = scale.apply(train.0);
         let judge = if held_out.0.rows > 0 { held_out } else { train };
         let mut weights = prior_logits(train.1, classes, inputs.cols);
         let mut best: Option<(f64, Self)> = None;
-        for penalty in PENALTIES {
+        for &penalty in penalties {
             let problem = Problem { inputs: &inputs, labels: train.1, classes, penalty };
             weights = minimise(weights, |w| problem.objective(w));
             let candidate = Self { scale: scale.clone(), classes, weights: weights.clone(), penalty };

@@ -19,6 +19,8 @@ pub mod loss_scaling;
 pub mod machines;
 mod network_step;
 pub mod optimiser;
+pub mod retrofit;
+pub mod ridge;
 pub mod run;
 
 use std::path::Path;

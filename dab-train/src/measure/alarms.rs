@@ -59,6 +59,37 @@ impl AlarmRate {
     }
 }
 
+/// A share as people write it.
+fn percent(share: f64) -> String {
+    format!("{} %", (1000.0 * share).round() / 10.0)
+}
+
+/// What happened beside what was promised, for people.
+#[must_use]
+pub fn words(alarms: &[AlarmRate]) -> String {
+    let one = |alarm: &AlarmRate| {
+        format!("{} {} at {}", alarm.verdict, percent(alarm.actual), percent(alarm.nominal))
+    };
+    alarms.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// A warning with its remedy, when a promise is broken.
+#[must_use]
+pub fn broken(alarms: &[AlarmRate]) -> Option<String> {
+    let broken: Vec<AlarmRate> = alarms.iter().filter(|alarm| !alarm.kept).cloned().collect();
+    let first = broken.first()?;
+    Some(format!(
+        "the p-values do not hold for the test rows: {} (honest ones have {} to {} {}); the test rows are stranger than the {} \
+         rows that calibrated, and if your network was trained on those, give features of rows that it has not seen: \
+         --calibration FILE",
+        words(&broken),
+        percent(first.expected[0]),
+        percent(first.expected[1]),
+        first.verdict,
+        first.held_out
+    ))
+}
+
 /// The central range of the number of alarms among `test` fresh rows.
 fn expected(rate: f64, held_out: usize, test: usize) -> [usize; 2] {
     let all = held_out as f64 + 1.0;

@@ -22,6 +22,8 @@ use crate::{
 
 /// Name of E6's distance in metrics.json.
 pub const UNCERTAINTY: &str = "uncertainty";
+/// Name of U in metrics.json.
+pub const UNFAMILIARITY: &str = "unfamiliarity";
 /// Name of A in metrics.json.
 pub const AMBIGUITY: &str = "ambiguity";
 
@@ -30,8 +32,20 @@ pub const AMBIGUITY: &str = "ambiguity";
 pub struct Assessed {
     /// u of E6, nats.
     pub uncertainty: Vec<f32>,
-    /// p-values of the score that is judged.
+    /// U of all views together.
+    pub unfamiliarity: Vec<f32>,
+    /// p-values of the score that is judged: U, or u without channels.
     pub p_value: Vec<f32>,
+    /// A.
+    pub ambiguity: Vec<f32>,
+    /// Its p-values.
+    pub ambiguity_p: Vec<f32>,
+    /// The likeliest class.
+    pub class: Vec<usize>,
+    /// The second likeliest.
+    pub runner_up: Vec<usize>,
+    /// The view that is surprised most, the base being 0.
+    pub alarmed_view: Vec<usize>,
 }
 
 /// What the model says about all sets of a task.
@@ -47,6 +61,8 @@ pub struct Assessments {
     pub calibrated: usize,
     /// The rates of `doubtful` and `unfamiliar`, where there is a table.
     pub rates: Option<[f32; 2]>,
+    /// The rate of `ambiguous`, where there is a table of ambiguities.
+    pub ambiguity_rate: Option<f32>,
 }
 
 /// Assesses every row of a task with the model file.
@@ -65,6 +81,12 @@ pub fn assess(model: &[u8], task: &Task) -> Result<Assessments> {
                 model.assess_on(wide, row, &mut scratch).with_context(|| format!("the {name} rows"))?;
             assessed.uncertainty.push(found.uncertainty);
             assessed.p_value.extend(found.p_value);
+            assessed.unfamiliarity.extend(found.unfamiliarity);
+            assessed.ambiguity.extend(found.ambiguity);
+            assessed.ambiguity_p.extend(found.ambiguity_p);
+            assessed.class.extend(found.class);
+            assessed.runner_up.extend(found.runner_up);
+            assessed.alarmed_view.extend(found.view);
         }
         Ok(assessed)
     };
@@ -80,6 +102,7 @@ pub fn assess(model: &[u8], task: &Task) -> Result<Assessments> {
         assessments.calibrated = table.held_out as usize;
         assessments.rates = Some([model.rates().doubtful(), model.rates().unfamiliar()]);
     }
+    assessments.ambiguity_rate = model.ambiguity_calibration().map(|(_, rate)| rate);
     Ok(assessments)
 }
 
@@ -94,7 +117,11 @@ impl Assessments {
             test: of(&self.test).clone(),
             ood: self.ood.iter().map(|(set, rows)| (set.clone(), of(rows).clone())).collect(),
         };
-        let mut channels = vec![column(UNCERTAINTY, |rows| &rows.uncertainty)];
+        let mut channels = Vec::new();
+        if !self.test.unfamiliarity.is_empty() {
+            channels.push(column(UNFAMILIARITY, |rows| &rows.unfamiliarity));
+        }
+        channels.push(column(UNCERTAINTY, |rows| &rows.uncertainty));
         let mut correct = None;
         if let Targets::Classes { labels, .. } = &task.test.targets {
             correct = Some(classification::correct(&scores.test.outputs, labels));
@@ -112,10 +139,13 @@ impl Assessments {
     #[must_use]
     pub fn alarms(&self) -> Vec<AlarmRate> {
         let Some([doubtful, unfamiliar]) = self.rates else { return Vec::new() };
-        [("doubtful", doubtful), ("unfamiliar", unfamiliar)]
-            .map(|(verdict, rate)| {
-                AlarmRate::new(UNCERTAINTY, verdict, rate, &self.test.p_value, self.calibrated)
-            })
-            .to_vec()
+        let judged = if self.test.unfamiliarity.is_empty() { UNCERTAINTY } else { UNFAMILIARITY };
+        let mut alarms = [("doubtful", doubtful), ("unfamiliar", unfamiliar)]
+            .map(|(verdict, rate)| AlarmRate::new(judged, verdict, rate, &self.test.p_value, self.calibrated))
+            .to_vec();
+        alarms.extend(self.ambiguity_rate.map(|rate| {
+            AlarmRate::new(AMBIGUITY, "ambiguous", rate, &self.test.ambiguity_p, self.calibrated)
+        }));
+        alarms
     }
 }

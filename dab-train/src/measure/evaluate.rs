@@ -17,6 +17,7 @@ use serde::Serialize;
 use super::alarms::AlarmRate;
 use super::metrics::{Classification, Regression, ScoreReport, Scored, classification, regression};
 use crate::{
+    config::OutputVariance,
     data::{Table, Targets, Task},
     model::{
         network::Output,
@@ -145,6 +146,31 @@ pub fn interval_scale(scores: &Scores, targets: &Table) -> f64 {
 /// # Errors
 /// When scores and task do not belong together.
 pub fn evaluate(trained: &Snapshot, task: &Task, scores: &TaskScores) -> Result<Evaluation> {
+    let noise = match (&task.test.targets, trained.output) {
+        (Targets::Regression(_), Output::Classes(_)) => {
+            anyhow::bail!("a classifier cannot be measured on numbers")
+        }
+        (Targets::Regression(_), Output::Regression(_, variance)) if variance != OutputVariance::Unit => {
+            let mut noise = trained.noise(&scores.test);
+            noise.values.iter_mut().for_each(|std| *std *= *std);
+            Some(noise)
+        }
+        _ => None,
+    };
+    evaluate_scores(&trained.codebook.priors, noise.as_ref(), task, scores)
+}
+
+/// Measures scores, wherever they come from: `usage` are the priors of the codes, `noise` the variance of each prediction
+/// where one is known.
+///
+/// # Errors
+/// When scores and task do not belong together.
+pub fn evaluate_scores(
+    usage: &[f32],
+    noise: Option<&Table>,
+    task: &Task,
+    scores: &TaskScores,
+) -> Result<Evaluation> {
     let scored = Scored {
         name: "DAB".to_owned(),
         test: scores.test.uncertainty.clone(),
@@ -157,7 +183,7 @@ pub fn evaluate(trained: &Snapshot, task: &Task, scores: &TaskScores) -> Result<
         classification: None,
         regression: None,
         interval: None,
-        usage: trained.codebook.priors.clone(),
+        usage: usage.to_vec(),
         median_uncertainty: median(&scores.test.uncertainty),
         ratios: scores
             .ood
@@ -165,19 +191,17 @@ pub fn evaluate(trained: &Snapshot, task: &Task, scores: &TaskScores) -> Result<
             .map(|(name, ood)| (name.clone(), mean(&ood.uncertainty) / mean(&scores.test.uncertainty)))
             .collect(),
     };
-    match (&task.test.targets, trained.output) {
-        (Targets::Classes { labels, .. }, _) => {
+    match &task.test.targets {
+        Targets::Classes { labels, .. } => {
             let probabilities = classification::softmax(&scores.test.outputs);
             let correct = classification::correct(&scores.test.outputs, labels);
             evaluation.report = scored.report(Some(&correct))?;
             evaluation.classification = Some(Classification::new(&probabilities, labels)?);
         }
-        (Targets::Regression(targets), Output::Regression(count, variance)) => {
+        Targets::Regression(targets) => {
+            let count = targets.cols;
             let predicted = predictions(&scores.test, count);
-            let learned = variance != crate::config::OutputVariance::Unit;
-            let mut noise = trained.noise(&scores.test);
-            noise.values.iter_mut().for_each(|std| *std *= *std);
-            evaluation.regression = Some(Regression::new(&predicted, targets, learned.then_some(&noise))?);
+            evaluation.regression = Some(Regression::new(&predicted, targets, noise)?);
             let (held_scores, held_targets) = match &task.held_out.targets {
                 Targets::Regression(held) if held.rows > 0 => (&scores.held_out, held),
                 _ => (&scores.test, targets),
@@ -188,9 +212,6 @@ pub fn evaluate(trained: &Snapshot, task: &Task, scores: &TaskScores) -> Result<
             let wide: Vec<f32> = half.iter().flat_map(|&h| std::iter::repeat_n(h, count)).collect();
             let coverage = regression::coverage(&predicted.values, &wide, &targets.values);
             evaluation.interval = Some(Interval { scale, coverage, truth: None });
-        }
-        (Targets::Regression(_), Output::Classes(_)) => {
-            anyhow::bail!("a classifier cannot be measured on numbers")
         }
     }
     Ok(evaluation)

@@ -13,3 +13,4 @@ pub mod cost;
 pub mod evaluate;
 pub mod metrics;
 pub mod parity;
+pub mod worth;

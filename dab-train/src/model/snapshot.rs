@@ -79,18 +79,26 @@ pub struct Snapshot {
 }
 
 /// Scores of a table's rows.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scores {
     /// u(x), nats, one per row.
     pub uncertainty: Vec<f32>,
-    /// π_x, `rows × codes`.
+    /// The code of the largest π_x (of a device, the nearest), one per row.
+    pub code: Vec<u32>,
+    /// π_x, `rows × codes`; empty when a device scored.
     pub assignment: Table,
-    /// D_κ(x), `rows × codes`.
+    /// D_κ(x), `rows × codes`; empty when a device scored.
     pub distances: Table,
     /// μ(x), `rows × dim`.
     pub latent: Table,
     /// Logits, or predictions in the targets' own units (of a learned variance: then ln σ² too, standardised).
     pub outputs: Table,
+}
+
+/// The place of the largest value, the first among equals.
+fn likeliest(row: &[f32]) -> u32 {
+    let better = |best: usize, (place, value): (usize, &f32)| if *value > row[best] { place } else { best };
+    row.iter().enumerate().fold(0, better) as u32
 }
 
 /// Distances of finite inputs: rounding below 0 becomes 0, overflow (∞, or ∞ − ∞) the largest finite number.
@@ -194,9 +202,11 @@ impl Snapshot {
         }
         let [uncertainty, assignment, distances, latent, outputs] = columns;
         let shaped = |values, cols| Table { rows: table.rows, cols, values };
+        let assignment = shaped(assignment, count);
         Ok(Scores {
             uncertainty,
-            assignment: shaped(assignment, count),
+            code: assignment.iter().map(likeliest).collect(),
+            assignment,
             distances: shaped(distances, count),
             latent: shaped(latent, self.dim),
             outputs: self.unscaled(shaped(outputs, self.output.width())),

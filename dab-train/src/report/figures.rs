@@ -71,18 +71,19 @@ pub fn figures(data: &DataConfig, run: &Run) -> Result<Vec<Named>> {
         let overall = right.iter().sum::<f32>() / right.len().max(1) as f32;
         let svg = accuracy_per_quantile("Accuracy by uncertainty", &bands, f64::from(overall))?;
         add("accuracy-bands", "Accuracy in ten equally large bands of u.", svg);
-        let mut counts = vec![vec![0; *count]; run.learnt.trained.codebook.len()];
-        let codes = classification::predictions(&test.assignment);
-        codes.iter().zip(labels).for_each(|(&code, &label)| counts[code as usize][label as usize] += 1);
+        let mut counts = vec![vec![0; *count]; run.codebook.len()];
+        test.code.iter().zip(labels).for_each(|(&code, &label)| counts[code as usize][label as usize] += 1);
         add(
             "codes",
             "Test inputs by likeliest code and class.",
             code_class_counts("Codes and classes", &counts, &[])?,
         );
     }
-    let usage: Vec<Vec<f64>> =
-        run.learnt.history.iter().map(|epoch| epoch.usage.iter().map(|&p| f64::from(p)).collect()).collect();
-    add("code-usage", "Prior of each code over the epochs.", code_usage("Use of the codes", &usage)?);
+    if let Some(learnt) = &run.learnt {
+        let usage = |usage: &[f32]| usage.iter().map(|&p| f64::from(p)).collect();
+        let usage: Vec<Vec<f64>> = learnt.history.iter().map(|epoch| usage(&epoch.usage)).collect();
+        add("code-usage", "Prior of each code over the epochs.", code_usage("Use of the codes", &usage)?);
+    }
     add("latent", "Latent means on their two leading axes, and the codes.", latent(run)?);
     Ok(list)
 }
@@ -124,7 +125,7 @@ fn curve(data: &DataConfig, run: &Run) -> Result<String> {
 
 /// Test inputs by class, the OOD sets and the codes, in the plane of the test inputs.
 fn latent(run: &Run) -> Result<String> {
-    let (test, codebook) = (&run.scores.test, &run.learnt.trained.codebook);
+    let (test, codebook) = (&run.scores.test, &run.codebook);
     let plane = Plane::fit(&test.latent)?;
     let entries = codebook.kind.entries(codebook.dim);
     let codes = codebook

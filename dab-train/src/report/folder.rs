@@ -39,15 +39,16 @@ pub fn write_run(experiment: &Experiment, run: &Run, folder: &Path) -> Result<()
     let metrics = json!({
         "experiment": experiment.name,
         "seed": run.seed,
-        "kept_epoch": run.learnt.kept_epoch,
         "dab": run.evaluation,
+        "choice": run.choice,
         "rivals": run.comparison,
         "parity": run.parity,
-        "history": run.learnt.history,
+        "kept_epoch": run.learnt.as_ref().map(|learnt| learnt.kept_epoch),
+        "history": run.learnt.as_ref().map_or(&[][..], |learnt| &learnt.history),
     });
     write_json(&folder.join("metrics.json"), &metrics)?;
     save(&folder.join("model.dab"), &run.model)?;
-    if let Some(network) = &run.learnt.images {
+    if let Some(network) = run.learnt.as_ref().and_then(|learnt| learnt.images.as_ref()) {
         save(&folder.join("backbone.safetensors"), &weights::to_safetensors(network)?)?;
     }
     write_scores(run, &folder.join("scores.csv"))
@@ -59,7 +60,6 @@ fn write_scores(run: &Run, path: &Path) -> Result<()> {
     csv.write_record(["split", "row", "uncertainty", "code", "target", "output"])?;
     let (task, scores) = (&run.task, &run.scores);
     let mut split = |name: &str, scores: &Scores, targets: Option<&Targets>| -> Result<()> {
-        let codes = classification::predictions(&scores.assignment);
         let classes = matches!(task.train.targets, Targets::Classes { .. });
         let outputs = classification::predictions(&scores.outputs);
         for row in 0..scores.uncertainty.len() {
@@ -69,7 +69,7 @@ fn write_scores(run: &Run, path: &Path) -> Result<()> {
                 None => String::new(),
             };
             let output = if classes { outputs[row].to_string() } else { first(&scores.outputs, row) };
-            let (u, code) = (scores.uncertainty[row].to_string(), codes[row].to_string());
+            let (u, code) = (scores.uncertainty[row].to_string(), scores.code[row].to_string());
             csv.write_record([name, &row.to_string(), &u, &code, &target, &output])?;
         }
         Ok(())

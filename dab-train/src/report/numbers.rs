@@ -1,7 +1,11 @@
 //! The most important numbers of a run, by name, and their summary over seeds.
 
 use crate::{
-    measure::{evaluate::Evaluation, metrics::Summary},
+    measure::{
+        assessed::{AMBIGUITY, UNFAMILIARITY},
+        evaluate::Evaluation,
+        metrics::Summary,
+    },
     run::Run,
 };
 
@@ -25,10 +29,15 @@ pub fn named(evaluation: &Evaluation) -> Vec<(String, f64)> {
     if let Some(regression) = &evaluation.regression {
         list.push(("RMSE".to_owned(), regression.rmse));
     }
-    if let Some(detection) = &evaluation.report.misclassification {
+    // Each channel for its job; a model without channels has u for both.
+    let channels = evaluation.scores.iter().any(|report| report.name == UNFAMILIARITY);
+    let of = |name: &str| evaluation.scores.iter().find(|report| channels && report.name == name);
+    let (errors, strangers) =
+        (of(AMBIGUITY).unwrap_or(&evaluation.report), of(UNFAMILIARITY).unwrap_or(&evaluation.report));
+    if let Some(detection) = &errors.misclassification {
         list.push(("AUROC misclassified".to_owned(), detection.auroc));
     }
-    for (name, detection) in &evaluation.report.ood {
+    for (name, detection) in &strangers.ood {
         list.push((format!("AUROC {name}"), detection.auroc));
     }
     if let Some(interval) = &evaluation.interval {

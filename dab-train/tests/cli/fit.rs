@@ -53,7 +53,11 @@ fn fit(folder: &Path, args: &str) -> std::process::Output {
 }
 
 fn json(path: &Path) -> Value {
-    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+    json_text(&std::fs::read_to_string(path).unwrap())
+}
+
+fn json_text(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
 }
 
 #[test]
@@ -76,7 +80,7 @@ fn features_and_labels_become_a_model_that_finds_what_is_far() {
     );
     assert!(text(output).contains("results in out"));
     let out = folder.join("out");
-    for file in ["report.html", "scores.csv", "experiment.toml", "checkpoint.safetensors", "roc.svg"] {
+    for file in ["report.html", "scores.csv", "experiment.toml", "roc.svg"] {
         assert!(out.join(file).exists(), "{file}");
     }
     let metrics = json(&out.join("metrics.json"));
@@ -86,8 +90,25 @@ fn features_and_labels_become_a_model_that_finds_what_is_far() {
 
     text(dab(&folder, &["self-test", "out/model.dab"]));
     let scored = text(dab(&folder, &["score", "out/model.dab", "far.npy"]));
+    let begins =
+        "uncertainty,p_value,verdict,nearest,unfamiliarity,ambiguity,ambiguity_p,class,runner_up,output_0,";
+    assert!(scored.starts_with(begins), "{scored}");
     let familiar = scored.lines().skip(1).filter(|line| line.contains(",familiar,")).count();
     assert_eq!(familiar, 0, "{scored}");
+    let strange = text(dab(&folder, &["explain", "out/model.dab", "far.npy"]));
+    assert!(
+        strange.contains("unlike the training data") && strange.contains("the most surprised"),
+        "{strange}"
+    );
+    assert!(text(dab(&folder, &["verify", "out/model.dab"])).contains("agree on"));
+    let shown = json_text(&text(dab(&folder, &["inspect", "out/model.dab", "--json"])));
+    let views = shown["views"].as_array().unwrap();
+    let bytes: u64 = views.iter().map(|view| view["bytes"].as_u64().unwrap()).sum();
+    assert!(bytes < shown["flash_bytes"].as_u64().unwrap() && shown["format"] == "1.1", "{shown}");
+    assert!(text(dab(&folder, &["inspect", "out/model.dab"])).contains("view 0"));
+    let choice = &metrics["choice"];
+    assert!(choice["auroc"].as_f64().unwrap() > 0.9 && choice["bytes"] == shown["flash_bytes"], "{choice}");
+    assert!(choice["curve"].as_array().unwrap().iter().any(|point| point["chosen"] == true), "{choice}");
 
     // The experiment that was written gives the same model again, from any folder.
     let elsewhere = crate::folder("fit-elsewhere");
@@ -99,14 +120,108 @@ fn features_and_labels_become_a_model_that_finds_what_is_far() {
 }
 
 #[test]
+fn the_flash_limits_the_file_and_fast_tries_nothing() {
+    let folder = with_data("fit-flash");
+    let size = |args: &str| {
+        text(fit(&folder, &format!("--features x.npy --labels y.npy {args}")));
+        let choice = json(&folder.join("out/metrics.json"))["choice"].take();
+        let bytes = std::fs::metadata(folder.join("out/model.dab")).unwrap().len();
+        assert_eq!(choice["bytes"], bytes);
+        (bytes, choice)
+    };
+    let (small, tried) = size("--flash 6000");
+    assert!(small <= 6000 && tried["folds"] == 12, "{tried}");
+    let (fast, untried) = size("--flash 16K --fast");
+    assert!(fast <= 16 << 10 && untried["folds"] == 0 && untried["auroc"].is_null(), "{untried}");
+    let (_, limited) = size("--flash none --time 0.000001");
+    assert_eq!(limited["folds"], 1);
+    let said = refusal(&fit(&folder, "--features x.npy --labels y.npy --flash 1K"), 1);
+    assert!(said.contains("hold no model of 4 inputs and 3 classes: allow more with --flash"), "{said}");
+    assert!(
+        refusal(&fit(&folder, "--features x.npy --labels y.npy --flash big"), 2).contains("16K, 1M or none")
+    );
+}
+
+#[test]
+fn a_network_that_was_trained_on_the_rows_is_told_and_calibration_rows_mend_it() {
+    let folder = with_data("fit-calibration");
+    // What a network makes of rows that it has not seen lies farther from its classes than what it was trained on.
+    let mut random = Random::new(2, "unseen");
+    let mut unseen = |rows: usize| -> Vec<f32> {
+        features(rows, 0.0).into_iter().map(|x| x + random.normal() as f32).collect()
+    };
+    save_floats(&folder, "test.npy", &[ROWS, COLUMNS], &unseen(ROWS));
+    save_floats(&folder, "unseen.npy", &[ROWS, COLUMNS], &unseen(ROWS));
+    let args = "--features x.npy --labels y.npy --test test.npy --test-labels y.npy --fast";
+    let output = fit(&folder, args);
+    let warned = String::from_utf8(output.stderr.clone()).unwrap();
+    assert!(text(output).contains("false alarms among 300 test rows: doubtful"), "{warned}");
+    assert!(
+        warned.contains("do not hold for the test rows: doubtful") && warned.contains("--calibration FILE"),
+        "{warned}"
+    );
+    let alarm = |verdict: &str| {
+        let metrics = json(&folder.join("out/metrics.json"));
+        let alarms = metrics["dab"]["alarms"].as_array().unwrap().clone();
+        alarms.into_iter().find(|alarm| alarm["verdict"] == verdict).unwrap()
+    };
+    assert_eq!(alarm("doubtful")["kept"], false);
+    let output = fit(&folder, &format!("{args} --calibration unseen.npy"));
+    let warned = String::from_utf8(output.stderr.clone()).unwrap();
+    text(output);
+    assert!(warned.is_empty(), "{warned}");
+    for verdict in ["doubtful", "unfamiliar", "ambiguous"] {
+        let alarm = alarm(verdict);
+        assert!(alarm["kept"] == true && alarm["held_out"] == 225, "{alarm}");
+    }
+    save_floats(&folder, "wide.npy", &[ROWS / 2, 2 * COLUMNS], &features(ROWS, 0.0));
+    let said = refusal(&fit(&folder, &format!("{args} --calibration wide.npy")), 1);
+    assert!(said.contains("the calibration rows have 8 columns, train has 4"), "{said}");
+}
+
+#[test]
+fn the_users_own_last_layer_gives_the_logits() {
+    use safetensors::{Dtype, tensor::TensorView};
+
+    let folder = with_data("fit-head");
+    // Classes at 0, 4 and 8 of the first column: the middle of each pair is torn.
+    let weight: Vec<f32> = [0.0, 4.0, 8.0].iter().flat_map(|c| [*c, 0.0, 0.0, 0.0]).collect();
+    let bias: Vec<f32> = [0.0, 4.0, 8.0].iter().map(|c: &f32| -0.5 * c * c).collect();
+    let (weight, bias) = (f32s(&weight), f32s(&bias));
+    let file = [
+        ("fc.weight", TensorView::new(Dtype::F32, vec![3, COLUMNS], &weight).unwrap()),
+        ("fc.bias", TensorView::new(Dtype::F32, vec![3], &bias).unwrap()),
+    ];
+    std::fs::write(folder.join("last.safetensors"), safetensors::serialize(file, None).unwrap()).unwrap();
+    text(fit(&folder, "--features x.npy --labels y.npy --head last.safetensors"));
+    save_floats(&folder, "between.npy", &[1, COLUMNS], &[2.1, 0.0, 0.0, 0.0]);
+    let scored = text(dab(&folder, &["score", "out/model.dab", "between.npy"]));
+    let fields: Vec<&str> = scored.lines().nth(1).unwrap().split(',').collect();
+    assert_eq!(fields[7..9], ["1", "0"], "{scored}");
+    // Logits 0, 4 · 2.1 − 8, 8 · 2.1 − 32.
+    let logits: Vec<f32> = fields[9..].iter().map(|x| x.parse().unwrap()).collect();
+    assert!(
+        (logits[1] - 0.4).abs() < 1e-4 && logits[0] == 0.0 && (logits[2] + 15.2).abs() < 1e-4,
+        "{scored}"
+    );
+    let said = text(dab(&folder, &["explain", "out/model.dab", "between.npy"]));
+    assert!(said.contains("between 1 and 0"), "{said}");
+    std::fs::write(folder.join("none.safetensors"), b"words").unwrap();
+    let said = refusal(&fit(&folder, "--features x.npy --labels y.npy --head none.safetensors"), 1);
+    assert!(said.contains("none.safetensors is no last layer"), "{said}");
+}
+
+#[test]
 fn rows_in_memory_give_the_bytes_of_the_command() {
     let folder = with_data("fit-memory");
-    text(fit(&folder, "--features x.npy --labels y.npy --seed 5 --epochs 3"));
     let values = features(ROWS, 0.0);
     let rows: Vec<&[f32]> = values.chunks(COLUMNS).collect();
     let labels: Vec<u32> = (0..ROWS as u32).map(|row| row % 3).collect();
-    let fit = Fit::classes(&rows, &labels).unwrap().name("x").seed(5).epochs(3).without_baselines();
-    let run = fit.run().unwrap();
+    let same = || Fit::classes(&rows, &labels).unwrap().name("x").seed(5).without_baselines();
+    text(fit(&folder, "--features x.npy --labels y.npy --seed 5"));
+    assert_eq!(same().run().unwrap().model, std::fs::read(folder.join("out/model.dab")).unwrap());
+    text(fit(&folder, "--features x.npy --labels y.npy --seed 5 --epochs 3"));
+    let run = same().epochs(3).run().unwrap();
     assert_eq!(run.model, std::fs::read(folder.join("out/model.dab")).unwrap());
     assert_eq!(run.scores.test.uncertainty.len(), run.task.test.inputs.rows);
 

@@ -97,18 +97,8 @@ fn column(text: &str, name: &str) -> Vec<f64> {
 #[test]
 fn help_teaches_and_version_answers() {
     let folder = folder("help");
-    let commands = [
-        "train",
-        "fit",
-        "verify",
-        "data",
-        "pack",
-        "score",
-        "inspect",
-        "self-test",
-        "explain",
-        "export",
-    ];
+    let commands =
+        ["train", "fit", "verify", "data", "pack", "score", "inspect", "self-test", "explain", "export"];
     for command in commands {
         let help = text(dab(&folder, &[command, "--help"]));
         assert!(help.contains("Examples:") && help.contains(&format!("dab {command} ")), "{help}");

@@ -42,6 +42,9 @@ pub struct FeaturesConfig {
     /// Labels or targets of `test_features`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test_labels: Option<String>,
+    /// Inputs that the user's network has not seen: they calibrate in place of the held-out rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<String>,
     /// Inputs from elsewhere.
     #[serde(default)]
     pub ood: Vec<Ood>,
@@ -109,6 +112,7 @@ impl FeaturesConfig {
             targets: None,
             test_features: None,
             test_labels: None,
+            calibration: None,
             ood: Vec::new(),
             test: default_test(),
             held_out: default_held_out(),
@@ -138,7 +142,6 @@ impl FeaturesConfig {
         let called = (answers.as_str(), self.test_labels.as_deref());
         let shares = Shares { test: self.test, held_out: self.held_out };
         let (mut task, mut description) = cut_rows(&self.name, train, test, called, shares, seed)?;
-        warnings.append(&mut description.warnings);
         for set in &self.ood {
             // An OOD csv may carry the same label column as the training file; it is dropped alike.
             let label = FilePart::parse(answers).part;
@@ -146,6 +149,13 @@ impl FeaturesConfig {
             let what = format!("OOD set {}", set.name);
             task.ood.push((set.name.clone(), aligned(&input_names, table, &names, &what, &mut warnings)));
         }
+        if let Some(file) = &self.calibration {
+            let label = FilePart::parse(answers).part;
+            let (table, names) = files::table(&FilePart::parse(file), label.as_deref())?;
+            let table = aligned(&input_names, table, &names, "the calibration file", &mut warnings);
+            description.calibrate(table, &task)?;
+        }
+        warnings.append(&mut description.warnings);
         Ok((task, Description { warnings, ..description }))
     }
 
@@ -227,6 +237,23 @@ pub(crate) fn cut_rows(
     let description =
         Description { input_names, output_names: described, warnings, ..Description::default() };
     Ok((Task { name: name.to_owned(), train, held_out, test, ood: Vec::new() }, description))
+}
+
+impl Description {
+    /// Takes rows that calibrate in place of the held-out ones.
+    ///
+    /// # Errors
+    /// Another number of columns, no rows, or a number that is not finite.
+    pub(crate) fn calibrate(&mut self, rows: Table, task: &Task) -> Result<()> {
+        let cols = task.train.inputs.cols;
+        ensure!(rows.cols == cols, "the calibration rows have {} columns, train has {cols}", rows.cols);
+        ensure!(rows.rows > 0, "there are no calibration rows");
+        rows.check_finite("the calibration rows")?;
+        self.warnings.retain(|warning| !warning.contains(HELD_OUT_ROWS));
+        self.warnings.extend(few_to_calibrate(rows.rows, "calibration rows"));
+        self.calibration = Some(rows);
+        Ok(())
+    }
 }
 
 /// Inputs of `file`, without the column that `answers` takes from the same file.
@@ -318,14 +345,25 @@ fn few(train: &Split, held_out: &Split, names: &[String]) -> Result<Vec<String>>
     }
     let rows = held_out.inputs.rows;
     if rows == 0 {
-        warnings.push("no row was held out: the model will have no p-values and verdicts".to_owned());
-    } else if rows < CALIBRATED {
-        let least = rows + 1;
-        warnings.push(format!(
-            "only {rows} held-out rows: no p-value falls below 1/{least}, `unfamiliar` (p ≤ 0.01) needs {CALIBRATED}"
-        ));
+        warnings.push(format!("no {HELD_OUT_ROWS}: the model will have no p-values and verdicts"));
+    } else {
+        warnings.extend(few_to_calibrate(rows, HELD_OUT_ROWS));
     }
     Ok(warnings)
+}
+
+/// What rows that calibrate are called in a warning.
+const HELD_OUT_ROWS: &str = "held-out rows";
+
+/// A warning when `rows` give no p-value of 0.01.
+fn few_to_calibrate(rows: usize, called: &str) -> Option<String> {
+    let least = rows + 1;
+    (rows < CALIBRATED).then(|| {
+        format!(
+            "only {rows} {called}: no p-value falls below 1/{least}, `unfamiliar` (p ≤ 0.01) needs {CALIBRATED}; hold \
+             out more (--set data.held_out=0.3) or give rows that calibrate (--calibration FILE)"
+        )
+    })
 }
 
 fn cut(all: &Split, share: f64, random: &mut Random) -> (Split, Split) {

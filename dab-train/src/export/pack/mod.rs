@@ -6,7 +6,7 @@
 
 mod error;
 mod metadata;
-mod tensors;
+pub(in crate::export) mod tensors;
 
 use dab_core::artifact::writer::{CalibrationSpec, Codes, DecoderSpec, Dense, Head, Normalization, Spec};
 use dab_core::{CovarianceKind, Rates};

@@ -1,0 +1,153 @@
+//! Leaving classes out: training rows alone, cut so that some classes play strangers.
+//!
+//! ```text
+//! rows ≤ 4000 → hidden classes | known classes → 25 % familiar rows to judge by | the rest to fit
+//! ```
+
+use super::plan::Rows;
+use crate::{
+    data::{Table, split},
+    support::random::Random,
+};
+
+/// Rows that choosing looks at, at most.
+const ROWS: usize = 4000;
+/// Up to this many classes each is hidden in turn; more are hidden in `GROUPS` groups.
+const EACH: usize = 10;
+const GROUPS: usize = 5;
+/// Share of the known classes' rows that judges.
+const JUDGING: f64 = 0.25;
+/// Sets of fewer rows than this are cut several times, up to `REPEATS`.
+const FEW: usize = 2000;
+const REPEATS: usize = 4;
+
+/// One cut.
+#[derive(Clone, Debug)]
+pub struct Fold {
+    /// What fits.
+    pub fit: Table,
+    /// Its classes, numbered without gaps.
+    pub labels: Vec<u32>,
+    /// How many they are.
+    pub classes: usize,
+    /// Rows of the same classes that judge.
+    pub known: Table,
+    /// Rows of the hidden classes.
+    pub hidden: Table,
+    /// What is known about the fitting rows.
+    pub rows: Rows,
+}
+
+/// About `rows` rows of all classes in their proportions, in order.
+fn thinned(labels: &[u32], rows: usize, random: &mut Random) -> Vec<usize> {
+    if labels.len() <= rows {
+        return (0..labels.len()).collect();
+    }
+    split::by_class(labels, 1.0 - rows as f64 / labels.len() as f64, random).0
+}
+
+/// All cuts of training rows; none when fewer than two classes have rows.
+#[must_use]
+pub fn folds(inputs: &Table, labels: &[u32], strings: u64, seed: u64) -> Vec<Fold> {
+    let chosen = thinned(labels, ROWS, &mut Random::new(seed, "fit/rows"));
+    let of: Vec<u32> = chosen.iter().map(|&row| labels[row]).collect();
+    let classes = of.iter().max().map_or(0, |&class| class as usize + 1);
+    let present: Vec<u32> = (0..classes as u32).filter(|class| of.contains(class)).collect();
+    if present.len() < 2 {
+        return Vec::new();
+    }
+    let order = Random::new(seed, "fit/classes").permutation(present.len());
+    let groups = if present.len() <= EACH { present.len() } else { GROUPS };
+    let repeats = (FEW / chosen.len().max(1)).clamp(1, REPEATS);
+    let mut all = Vec::new();
+    for repeat in 0..repeats {
+        for group in 0..groups {
+            let part = group * order.len() / groups..(group + 1) * order.len() / groups;
+            let hidden: Vec<u32> = order[part].iter().map(|&place| present[place]).collect();
+            let mut random = Random::new(seed, &format!("fit/fold/{repeat}/{group}"));
+            all.push(cut(inputs, &chosen, &of, &hidden, strings, &mut random));
+        }
+    }
+    all
+}
+
+fn cut(
+    inputs: &Table,
+    chosen: &[usize],
+    labels: &[u32],
+    hidden: &[u32],
+    strings: u64,
+    random: &mut Random,
+) -> Fold {
+    let (mut strangers, mut rows, mut classes) = (Vec::new(), Vec::new(), Vec::new());
+    for (&row, &label) in chosen.iter().zip(labels) {
+        if hidden.contains(&label) {
+            strangers.push(row);
+        } else {
+            rows.push(row);
+            classes.push(label);
+        }
+    }
+    let mut names: Vec<u32> = classes.clone();
+    names.sort_unstable();
+    names.dedup();
+    let number = |label: &u32| names.binary_search(label).unwrap_or(0) as u32;
+    let dense: Vec<u32> = classes.iter().map(number).collect();
+    let (fit, judge) = split::by_class(&dense, JUDGING, random);
+    let labels: Vec<u32> = fit.iter().map(|&place| dense[place]).collect();
+    let mut counts = vec![0; names.len()];
+    labels.iter().for_each(|&label| counts[label as usize] += 1);
+    let select =
+        |places: &[usize]| inputs.select(&places.iter().map(|&place| rows[place]).collect::<Vec<_>>());
+    let known = Rows { inputs: inputs.cols, outputs: names.len(), counts, strings };
+    Fold {
+        fit: select(&fit),
+        labels,
+        classes: names.len(),
+        known: select(&judge),
+        hidden: inputs.select(&strangers),
+        rows: known,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(count: usize, classes: u32) -> (Table, Vec<u32>) {
+        let labels: Vec<u32> = (0..count as u32).map(|row| 10 * (row % classes)).collect();
+        let values = labels.iter().enumerate().flat_map(|(row, &label)| [label as f32, row as f32]).collect();
+        (Table { rows: count, cols: 2, values }, labels)
+    }
+
+    #[test]
+    fn every_class_is_hidden_once_a_repeat_and_never_fits() {
+        let (inputs, labels) = rows(900, 4);
+        let folds = folds(&inputs, &labels, 0, 3);
+        assert_eq!(folds.len(), 2 * 4);
+        let mut hidden = [0; 4];
+        for fold in &folds {
+            let class = fold.hidden.row(0)[0];
+            hidden[class as usize / 10] += 1;
+            assert!(fold.hidden.iter().all(|row| row[0] == class));
+            assert!(fold.fit.iter().chain(fold.known.iter()).all(|row| row[0] != class));
+            assert_eq!(fold.fit.rows + fold.known.rows + fold.hidden.rows, 900);
+            assert_eq!(
+                (fold.classes, fold.rows.counts.len(), fold.rows.counts.iter().sum()),
+                (3, 3, fold.fit.rows)
+            );
+        }
+        assert_eq!(hidden, [2; 4]);
+    }
+
+    #[test]
+    fn many_rows_are_thinned_and_many_classes_grouped() {
+        let (inputs, labels) = rows(9000, 23);
+        let folds = folds(&inputs, &labels, 0, 0);
+        assert_eq!(folds.len(), 5);
+        let total = folds[0].fit.rows + folds[0].known.rows + folds[0].hidden.rows;
+        assert!((3900..4100).contains(&total), "{total}");
+        assert!(folds.iter().map(|fold| 23 - fold.classes).sum::<usize>() == 23);
+        assert!(super::folds(&inputs, &vec![7; 9000], 0, 0).is_empty());
+    }
+}

@@ -1,0 +1,137 @@
+//! How well candidates tell hidden classes from known ones, in one fold.
+//!
+//! ```text
+//! fold + norm → whitening, codes, decoder for each ridge and size → u, E of known and hidden rows → t, g by form → AUROC
+//! ```
+
+use anyhow::{Context, Result};
+use dab_core::channels::{Form, Tail, Tails};
+
+use super::{
+    folds::Fold,
+    plan::{self, Size},
+};
+use crate::{
+    config::retrofit::Norm,
+    data::Table,
+    learn::retrofit::{Affine, Codes, Prepare, Spread, energy, usual_logits},
+    measure::metrics::{Detection, Positive},
+};
+
+/// The ridge whose latent means the decoder reads.
+const DECODER_RIDGE: f64 = 1.0;
+/// The least ridge of a view with fewer axes than columns.
+pub const LOW_RANK_RIDGE: f64 = 1.0;
+
+/// Known rows first, hidden rows second.
+pub type Both<T> = [T; 2];
+
+/// u and E of one candidate in one fold.
+#[derive(Clone, Debug)]
+pub struct Judged {
+    distance: Both<Vec<f32>>,
+    /// Where two or more classes are known.
+    energy: Option<Both<Vec<f32>>>,
+}
+
+impl Judged {
+    /// g of the view's score, by its form; the known rows give the tails.
+    ///
+    /// # Errors
+    /// When a score is not finite.
+    pub fn surprise(&self, form: Form) -> Result<Both<Vec<f32>>> {
+        let tail = |scores: &[f32]| Tail::fit(scores).context("a score of a known row is not finite");
+        let mut tails = Tails { u: tail(&self.distance[0])?, ..Tails::UNIT };
+        if let Some(energy) = &self.energy {
+            tails.energy = tail(&energy[0])?;
+        }
+        let score = |side: usize| -> Vec<f32> {
+            let energy = |row: usize| self.energy.as_ref().map(|energy| energy[side][row]);
+            let distance = self.distance[side].iter().enumerate();
+            distance.map(|(row, &u)| tails.score(form, u, energy(row))).collect()
+        };
+        let (known, hidden) = (score(0), score(1));
+        tails.view = tail(&known)?;
+        Ok([known, hidden].map(|scores| scores.into_iter().map(|t| tails.view.surprise(t)).collect()))
+    }
+}
+
+/// AUROC of hidden rows against known ones by the mean of the views' surprises.
+///
+/// # Errors
+/// When a side is empty or a score is not finite.
+pub fn auroc(views: &[&Both<Vec<f32>>]) -> Result<f64> {
+    let mean = |side: usize| -> Vec<f32> {
+        let rows = views.first().map_or(0, |view| view[side].len());
+        (0..rows)
+            .map(|row| views.iter().map(|view| view[side][row]).sum::<f32>() / views.len() as f32)
+            .collect()
+    };
+    Ok(Detection::new(Positive::OutOfDistribution, &mean(0), &mean(1))?.auroc)
+}
+
+/// The first `dim` columns.
+fn leading(table: &Table, dim: usize) -> Table {
+    if dim >= table.cols {
+        return table.clone();
+    }
+    let values = table.iter().flat_map(|row| row[..dim].iter().copied()).collect();
+    Table { rows: table.rows, cols: dim, values }
+}
+
+/// Whether a view of so many axes may have this ridge: leading axes after a strong whitening are those of noise.
+fn sound(ridge: f64, size: Size, inputs: usize) -> bool {
+    size.dim >= inputs || ridge >= LOW_RANK_RIDGE
+}
+
+/// Judges every ridge with every size, ridges outermost. A size of `None` is no candidate. One decoder serves them all: its
+/// energy hardly depends on the ridge.
+///
+/// # Errors
+/// When the fold has no rows.
+pub fn judge(
+    fold: &Fold,
+    norm: Norm,
+    ridges: &[f64],
+    sizes: &[Option<Size>],
+    seed: u64,
+) -> Result<Vec<Option<Judged>>> {
+    let prepare = Prepare::fit(norm, &fold.fit);
+    let [fit, known, hidden] = [&fold.fit, &fold.known, &fold.hidden].map(|rows| prepare.apply(rows));
+    let spread = Spread::fit(&fit, &fold.labels, fold.classes)?;
+    let most = sizes.iter().flatten().map(|size| size.dim).max().unwrap_or(0);
+    let energy = match fold.classes {
+        0 | 1 => None,
+        classes => {
+            let head = prepare.blinded(spread.rotated(DECODER_RIDGE, most));
+            let (weight, bias) = usual_logits(&head.apply(&fit), &fold.labels, classes)?.layer();
+            let narrow = |values: Vec<f64>| values.into_iter().map(|x| x as f32).collect();
+            let decoder = Affine { weight: narrow(weight), bias: narrow(bias) };
+            Some([&known, &hidden].map(|rows| energy(&decoder.apply(&head.apply(rows)))))
+        }
+    };
+    let mut all = Vec::new();
+    for &ridge in ridges {
+        let head = prepare.blinded(spread.rotated(ridge, most));
+        let latents = [&fit, &known, &hidden].map(|rows| head.apply(rows));
+        for size in sizes {
+            let Some(size) = size.filter(|&size| sound(ridge, size, fit.cols)) else {
+                all.push(None);
+                continue;
+            };
+            let latents = [0, 1, 2].map(|part: usize| leading(&latents[part], size.dim));
+            let distance = distances(fold, norm, size, latents, seed);
+            all.push(Some(Judged { distance, energy: energy.clone() }));
+        }
+    }
+    Ok(all)
+}
+
+/// u of known and hidden rows.
+fn distances(fold: &Fold, norm: Norm, size: Size, mut latents: [Table; 3], seed: u64) -> Both<Vec<f32>> {
+    let stream = format!("fit/codes/{}/{}", norm.name(), size.each);
+    let mut codes = Codes::fit(&latents[0], &fold.labels, fold.classes, size.each, seed, &stream);
+    codes.temper(&mut latents);
+    let [_, known, hidden] = &latents;
+    [known, hidden].map(|latent| codes.uncertainty(latent, plan::alpha(size.dim)))
+}

@@ -1,0 +1,217 @@
+//! How many axes and codes a view may have in its share of the flash.
+//!
+//! ```text
+//! numbers of a view   2F (columns) + d (F + 1) + k (d + 1) + classes (d + 1)
+//! d  as large as leaves room for `WANTED` codes;   k  what is left
+//! ```
+
+use crate::config::retrofit::{Norm, ViewConfig};
+
+/// Codes that axes make room for, in all and a class.
+const WANTED: (usize, usize) = (400, 50);
+/// Bytes that a file has besides its views: header, meta, tails, and both calibration tables at their largest.
+const FIXED: u64 = 64 + 256 + 4 * 24 + 2 * 2 * 256 * 4;
+/// Known-answer vectors in a file.
+const VECTORS: u64 = 4;
+/// Bytes of a number.
+const NUMBER: u64 = 4;
+/// α of a view with so many axes or fewer is 1; with more it falls as their number grows.
+const SHARP: f64 = 6.0;
+/// Axes that a view has at least.
+const LEAST_AXES: usize = 2;
+/// Axes that a file allows.
+const MOST_AXES: usize = dab_core::artifact::schema::MAX_DIM_DIAGONAL as usize;
+
+/// What is known about the rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rows {
+    /// Columns, F.
+    pub inputs: usize,
+    /// Outputs of a decoder: classes, or numbers to predict.
+    pub outputs: usize,
+    /// Training rows of each class.
+    pub counts: Vec<usize>,
+    /// Bytes of names and other strings in the file.
+    pub strings: u64,
+}
+
+/// Size of a view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// d.
+    pub dim: usize,
+    /// Codes a class, at most.
+    pub each: usize,
+    /// Codes in all.
+    pub codes: usize,
+}
+
+/// Whether a view has one code a class or fills its share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Filling {
+    /// One code a class.
+    Single,
+    /// As many as fit.
+    Full,
+}
+
+impl Rows {
+    /// Classes that have rows.
+    #[must_use]
+    pub fn classes(&self) -> usize {
+        self.counts.iter().filter(|&&count| count > 0).count()
+    }
+
+    /// Bytes that views may share in a file of `flash` bytes.
+    #[must_use]
+    pub fn room(&self, flash: u64) -> u64 {
+        flash.saturating_sub(self.overhead())
+    }
+
+    fn overhead(&self) -> u64 {
+        FIXED + self.strings + VECTORS * NUMBER * (self.inputs as u64 + 1)
+    }
+
+    /// The largest view of `room` bytes; `None` when not even one code a class fits.
+    #[must_use]
+    pub fn size(&self, norm: Norm, room: Option<u64>, filling: Filling) -> Option<Size> {
+        let (inputs, classes, rows) = (self.inputs, self.classes(), self.counts.iter().sum::<usize>());
+        let most = inputs.min(MOST_AXES);
+        let Some(room) = room else {
+            let each =
+                if filling == Filling::Single { 1 } else { self.counts.iter().copied().max().unwrap_or(1) };
+            return Some(self.sized(most, each));
+        };
+        let numbers = (room / NUMBER) as usize;
+        let columns = if norm.has_columns() { 2 * inputs } else { 0 };
+        let wanted = match filling {
+            Filling::Single => classes,
+            Filling::Full => WANTED.0.min(WANTED.1 * classes).min(rows).max(classes),
+        };
+        let free = numbers.checked_sub(columns + self.outputs + wanted)?;
+        let dim = most.min(free / (inputs + 1 + self.outputs + wanted));
+        if dim < LEAST_AXES.min(inputs) {
+            return None;
+        }
+        let left = numbers.checked_sub(columns + dim * (inputs + 1) + self.outputs * (dim + 1))?;
+        let codes = left / (dim + 1);
+        if codes < classes {
+            return None;
+        }
+        let each = if filling == Filling::Single { 1 } else { self.each(codes) };
+        Some(self.sized(dim, each))
+    }
+
+    fn sized(&self, dim: usize, each: usize) -> Size {
+        Size { dim, each, codes: self.counts.iter().map(|&count| count.min(each)).sum() }
+    }
+
+    /// The largest number of codes a class that are no more than `codes` in all.
+    fn each(&self, codes: usize) -> usize {
+        let total = |each: usize| self.counts.iter().map(|&count| count.min(each)).sum::<usize>();
+        let (mut low, mut high) = (1, self.counts.iter().copied().max().unwrap_or(1));
+        while low < high {
+            let middle = (low + high).div_ceil(2);
+            if total(middle) <= codes { low = middle } else { high = middle - 1 }
+        }
+        low
+    }
+
+    /// The size of a view as it is written down.
+    #[must_use]
+    pub fn of(&self, view: &ViewConfig) -> Size {
+        self.sized(view.rank.unwrap_or(self.inputs).min(self.inputs), view.codes)
+    }
+
+    /// Bytes of a file with these views; the base always has a decoder, of the inputs where it is the user's own.
+    #[must_use]
+    pub fn bytes(&self, views: &[ViewConfig], own_head: bool) -> u64 {
+        let numbers = |(index, view): (usize, &ViewConfig)| {
+            let Size { dim, codes, .. } = self.of(view);
+            let columns = if view.norm.has_columns() { 2 * self.inputs } else { 0 };
+            let decoder =
+                self.decoder_inputs(index, view, dim, own_head).map_or(0, |n| self.outputs * (n + 1));
+            (columns + dim * (self.inputs + 1) + codes * (dim + 1) + decoder) as u64
+        };
+        self.overhead() + NUMBER * views.iter().enumerate().map(numbers).sum::<u64>()
+    }
+
+    /// Multiply-adds of one input.
+    #[must_use]
+    pub fn multiply_adds(&self, views: &[ViewConfig], own_head: bool) -> u64 {
+        let work = |(index, view): (usize, &ViewConfig)| {
+            let Size { dim, codes, .. } = self.of(view);
+            let length = if view.norm.has_length() { 2 * self.inputs } else { 0 };
+            let decoder = self.decoder_inputs(index, view, dim, own_head).map_or(0, |n| self.outputs * n);
+            (length + dim * (self.inputs + codes) + decoder) as u64
+        };
+        views.iter().enumerate().map(work).sum()
+    }
+
+    /// What the decoder of a view reads, if it has one.
+    fn decoder_inputs(&self, index: usize, view: &ViewConfig, dim: usize, own_head: bool) -> Option<usize> {
+        match (index, own_head) {
+            (0, true) => Some(self.inputs),
+            (0, false) => Some(dim),
+            _ => view.form.uses_energy().then_some(dim),
+        }
+    }
+}
+
+/// α of a view with `dim` axes.
+#[must_use]
+pub fn alpha(dim: usize) -> f64 {
+    (SHARP / dim.max(1) as f64).min(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dab_core::channels::Form;
+
+    fn rows(inputs: usize, classes: usize, each: usize) -> Rows {
+        Rows { inputs, outputs: classes, counts: vec![each; classes], strings: 100 }
+    }
+
+    fn view(norm: Norm, size: Size) -> ViewConfig {
+        ViewConfig { norm, rank: Some(size.dim), codes: size.each, form: Form::Sum, ..ViewConfig::default() }
+    }
+
+    #[test]
+    fn views_fill_the_flash_and_no_more() {
+        for (inputs, classes, each) in
+            [(64, 8, 150), (64, 10, 4000), (384, 150, 90), (8, 3, 40), (2048, 10, 100)]
+        {
+            let rows = rows(inputs, classes, each);
+            for flash in [16 << 10, 64 << 10, 128 << 10, 1 << 20] {
+                for views in 1..=3_u64 {
+                    let share = rows.room(flash) / views;
+                    for norm in [Norm::Raw, Norm::Columns, Norm::L2] {
+                        let Some(size) = rows.size(norm, Some(share), Filling::Full) else { continue };
+                        let all = vec![view(norm, size); views as usize];
+                        let bytes = rows.bytes(&all, false);
+                        assert!(bytes <= flash, "{inputs} × {classes}: {bytes} of {flash}, {size:?}");
+                        // All rows are codes, all axes are kept, or less than one more code a class would fit.
+                        let more = NUMBER * views * (classes * (size.dim + 1)) as u64;
+                        let full = size.each == each || bytes + more + 64 * views > flash;
+                        assert!(full, "{inputs} × {classes}: {bytes} of {flash}, {size:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn without_a_limit_every_row_is_a_code() {
+        let size = rows(64, 8, 150).size(Norm::Raw, None, Filling::Full);
+        assert_eq!(size, Some(Size { dim: 64, each: 150, codes: 1200 }));
+        assert_eq!(rows(64, 8, 150).size(Norm::Raw, Some(100), Filling::Full), None);
+    }
+
+    #[test]
+    fn small_classes_leave_their_codes_to_large_ones() {
+        let rows = Rows { counts: vec![1000, 3, 0], ..rows(8, 3, 0) };
+        assert_eq!(rows.each(20), 17);
+        assert_eq!(rows.sized(8, 17).codes, 20);
+    }
+}

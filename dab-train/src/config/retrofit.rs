@@ -1,0 +1,142 @@
+//! `[retrofit]`: a model without gradients, and how it is chosen.
+//!
+//! ```text
+//! [retrofit]
+//! flash = 131072          # bytes that the file may have
+//!
+//! [[retrofit.views]]      # none: they are chosen by leaving classes out
+//! norm = "l2"
+//! ridge = 1.0
+//! codes = 20
+//! form = "joined"
+//! ```
+
+use anyhow::ensure;
+use dab_core::artifact::schema::{Form, MAX_DIM_DIAGONAL, MAX_VIEWS};
+use serde::{Deserialize, Serialize};
+
+/// A model that is computed, not trained: whitening, codes by k-means in each class, softmax regression.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Retrofit {
+    /// Bytes that the file may have; no limit without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flash: Option<u64>,
+    /// Seconds that choosing may take; then the best so far is taken. No limit without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
+    /// Whether fixed views are taken when there are none: nothing is tried.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub fast: bool,
+    /// The last layer of the user's own network, a safetensors file with `weight` and `bias`: it gives the logits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
+    /// The views of an input, the base first. None: they are chosen.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub views: Vec<ViewConfig>,
+}
+
+/// What happens to an input before it is whitened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Norm {
+    /// Nothing.
+    #[default]
+    Raw,
+    /// Each column to mean 0 and variance 1.
+    Columns,
+    /// Each row to length 1.
+    L2,
+}
+
+impl Norm {
+    /// Lower-case name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Raw => "raw",
+            Self::Columns => "columns",
+            Self::L2 => "l2",
+        }
+    }
+
+    /// Whether columns are standardised.
+    #[must_use]
+    pub const fn has_columns(self) -> bool {
+        matches!(self, Self::Columns)
+    }
+
+    /// Whether rows are brought to length 1.
+    #[must_use]
+    pub const fn has_length(self) -> bool {
+        matches!(self, Self::L2)
+    }
+}
+
+/// One view of an input.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ViewConfig {
+    /// What comes first.
+    pub norm: Norm,
+    /// r: added to the within-class covariance, in units of its mean variance.
+    pub ridge: f64,
+    /// Axes that are kept; all without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rank: Option<usize>,
+    /// Codes a class (in all, for a regression).
+    pub codes: usize,
+    /// α of E5.
+    pub alpha: f64,
+    /// What the view's score is made of.
+    pub form: Form,
+}
+
+impl Default for ViewConfig {
+    fn default() -> Self {
+        Self { norm: Norm::L2, ridge: 1.0, rank: None, codes: 1, alpha: 1.0, form: Form::Distance }
+    }
+}
+
+impl ViewConfig {
+    /// In words, for people.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let each = if self.codes == 1 { "code" } else { "codes" };
+        let rank = self.rank.map_or_else(String::new, |rank| format!(", {rank} axes"));
+        format!(
+            "{}, ridge {}, {} {each} a class{rank}, {}",
+            self.norm.name(),
+            self.ridge,
+            self.codes,
+            self.form.name()
+        )
+    }
+}
+
+impl Retrofit {
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        ensure!(
+            self.views.len() <= MAX_VIEWS,
+            "retrofit.views: {} views, a file holds {MAX_VIEWS}",
+            self.views.len()
+        );
+        for (index, view) in self.views.iter().enumerate() {
+            let at = format!("retrofit.views, view {index}");
+            ensure!(
+                view.ridge >= 0.0 && view.ridge.is_finite(),
+                "{at}: ridge is {}, not below 0",
+                view.ridge
+            );
+            ensure!(view.alpha > 0.0 && view.alpha.is_finite(), "{at}: alpha is {}, above 0", view.alpha);
+            ensure!(view.codes > 0, "{at}: codes start at 1");
+            let most = MAX_DIM_DIAGONAL as usize;
+            ensure!(
+                view.rank.is_none_or(|rank| (1..=most).contains(&rank)),
+                "{at}: rank is from 1 to {most}"
+            );
+        }
+        ensure!(self.seconds.is_none_or(|seconds| seconds > 0.0), "retrofit.seconds must be above 0");
+        Ok(())
+    }
+}

@@ -1,0 +1,171 @@
+//! The part of the corridor for a model that is computed: choose → fit → export, and its scores.
+
+use std::{path::Path, time::Duration};
+
+use anyhow::{Context, Result, ensure};
+
+use super::Listener;
+use crate::{
+    choose::{self, Choice, Wish, plan::Rows},
+    config::{Experiment, retrofit::Retrofit},
+    data::{Description, Seen, Table, Targets, Task},
+    export::{artifact, device, head, retrofit},
+    learn::retrofit::{Affine, Retrofitted, classes},
+    measure::{
+        evaluate::{Evaluation, TaskScores, evaluate_scores},
+        parity::{Parity, Twice},
+    },
+    model::snapshot::Scores,
+};
+
+/// How often codes are taken away from a file that came out too large.
+const SHRINKS: usize = 12;
+/// What each time leaves of them.
+const SHRINK: f64 = 0.95;
+/// Bytes around each string in a file, at most.
+const STRING: usize = 4;
+
+/// A model that was computed.
+pub struct Made {
+    /// Its views.
+    pub fitted: Retrofitted,
+    /// Why these.
+    pub choice: Choice,
+    /// `model.dab`.
+    pub bytes: Vec<u8>,
+}
+
+/// Chooses views unless the experiment has them, fits them and makes the file. The views are then in the experiment.
+///
+/// # Errors
+/// When the data or a last layer cannot be used, or nothing fits into the flash.
+pub fn make(
+    experiment: &mut Experiment,
+    description: &Description,
+    seen: &Seen,
+    listener: &mut dyn Listener,
+) -> Result<Made> {
+    let asked = experiment.retrofit.clone().context("the experiment learns by gradients")?;
+    let own = asked.head.as_deref().map(|file| head::read(Path::new(file))).transpose()?;
+    let info = artifact::info(experiment, description)?;
+    let strings = info.iter().map(|(key, value)| (key.len() + value.len() + 2 * STRING) as u64).sum();
+    let rows = rows(seen, strings)?;
+    let mut choice = decide(&asked, experiment.seed, own.is_some(), seen, &rows, listener)?;
+    listener.chosen(&choice);
+    let calibration = match &description.calibration {
+        Some(unseen) => retrofit::Calibration::Unseen(unseen),
+        None => retrofit::Calibration::HeldOut(&seen.held_out.inputs),
+    };
+    let mut made = fit(&choice, experiment.seed, own.clone(), seen, calibration, &info)?;
+    for _ in 0..SHRINKS {
+        if asked.flash.is_none_or(|flash| made.1.len() as u64 <= flash) {
+            break;
+        }
+        let fewer = |codes: usize| ((codes as f64 * SHRINK) as usize).max(1);
+        choice.views.iter_mut().for_each(|view| view.codes = fewer(view.codes));
+        made = fit(&choice, experiment.seed, own.clone(), seen, calibration, &info)?;
+    }
+    choice.bytes = made.1.len() as u64;
+    experiment.retrofit = Some(Retrofit { views: choice.views.clone(), ..asked });
+    Ok(Made { fitted: made.0, choice, bytes: made.1 })
+}
+
+fn rows(seen: &Seen, strings: u64) -> Result<Rows> {
+    let (labels, count) = classes(&seen.train.targets);
+    let mut counts = vec![0; count];
+    labels.iter().for_each(|&label| counts[label as usize] += 1);
+    let outputs = match &seen.train.targets {
+        Targets::Classes { count, .. } => *count,
+        Targets::Regression(table) => table.cols,
+    };
+    ensure!(seen.train.inputs.cols > 0, "the rows have no columns");
+    Ok(Rows { inputs: seen.train.inputs.cols, outputs, counts, strings })
+}
+
+fn decide(
+    retrofit: &Retrofit,
+    seed: u64,
+    own_head: bool,
+    seen: &Seen,
+    rows: &Rows,
+    listener: &mut dyn Listener,
+) -> Result<Choice> {
+    let time = retrofit.seconds.map(Duration::from_secs_f64);
+    let wish = Wish { flash: retrofit.flash, time, own_head, seed };
+    if !retrofit.views.is_empty() {
+        return Ok(choose::given(retrofit.views.clone(), rows, &wish));
+    }
+    let (labels, _) = classes(&seen.train.targets);
+    if retrofit.fast || rows.classes() < 2 {
+        return choose::fixed(&seen.train.inputs, rows, &wish);
+    }
+    let progress = listener.choosing();
+    choose::choose(&seen.train.inputs, &labels, rows, &wish, &*progress)
+}
+
+fn fit(
+    choice: &Choice,
+    seed: u64,
+    own: Option<Affine>,
+    seen: &Seen,
+    calibration: retrofit::Calibration,
+    info: &[(String, String)],
+) -> Result<(Retrofitted, Vec<u8>)> {
+    let fitted = Retrofitted::fit(&choice.views, &seen.train, own, seed)?;
+    let bytes = retrofit::artifact(&fitted, calibration, info.to_vec())?;
+    Ok((fitted, bytes))
+}
+
+/// Scores of all inputs by the file, and what they are worth.
+///
+/// # Errors
+/// When the file does not take the inputs.
+pub fn measure(made: &Made, task: &Task) -> Result<(TaskScores, Evaluation)> {
+    let score = |inputs: &Table| device::scores(&made.bytes, inputs);
+    let scores = TaskScores {
+        held_out: score(&task.held_out.inputs)?,
+        test: score(&task.test.inputs)?,
+        ood: task
+            .ood
+            .iter()
+            .map(|(name, inputs)| Ok((name.clone(), score(inputs)?)))
+            .collect::<Result<_>>()?,
+    };
+    let evaluation = evaluate_scores(&made.fitted.codebook().priors, None, task, &scores)?;
+    Ok((scores, evaluation))
+}
+
+/// How the file agrees with the same distances in float64; a disagreement is an error.
+///
+/// # Errors
+/// When a distance differs too much.
+pub fn agreement(made: &Made, task: &Task) -> Result<Parity> {
+    let parity = Twice::new(&made.bytes, task, &exact(&made.fitted, task))?.parity()?;
+    parity.check()?;
+    Ok(parity)
+}
+
+/// Distances from the codes of the base view, in float64.
+fn exact(fitted: &Retrofitted, task: &Task) -> TaskScores {
+    let base = &fitted.views[0];
+    let score = |inputs: &Table| Scores { uncertainty: base.exact(inputs), ..Scores::default() };
+    TaskScores {
+        held_out: score(&task.held_out.inputs),
+        test: score(&task.test.inputs),
+        ood: task.ood.iter().map(|(name, inputs)| (name.clone(), score(inputs))).collect(),
+    }
+}
+
+/// Every input of an experiment scored by the views that it names, fitted anew, and by a file.
+///
+/// # Errors
+/// When the experiment names no views, its data cannot be used, or the file takes other inputs.
+pub fn twice(experiment: &Experiment, task: Task, artifact: &[u8]) -> Result<Twice> {
+    let retrofit = experiment.retrofit.as_ref().filter(|retrofit| !retrofit.views.is_empty());
+    let retrofit = retrofit.context("the experiment names no views to fit")?;
+    let own = retrofit.head.as_deref().map(|file| head::read(Path::new(file))).transpose()?;
+    let (seen, sealed) = task.seal();
+    let fitted = Retrofitted::fit(&retrofit.views, &seen.train, own, experiment.seed)?;
+    let task = sealed.open(seen);
+    Twice::new(artifact, &task, &exact(&fitted, &task))
+}

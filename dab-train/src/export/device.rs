@@ -1,0 +1,84 @@
+//! Rows through a model file, as a device computes them: what tails, tables and measures are made of.
+
+use anyhow::Result;
+use dab_core::artifact::AlignedBytes;
+use dab_core::channels::ViewScore;
+use dab_core::{Assessment, Model};
+
+use crate::{
+    data::Table,
+    model::snapshot::Scores,
+    support::{parallel::map_blocks, simd::Widest},
+};
+
+/// Rows of a unit of parallel work.
+const BLOCK: usize = 256;
+
+/// Applies `f` to every row by all cores; the results are in the rows' order.
+fn rows<T: Send>(
+    artifact: &[u8],
+    inputs: &Table,
+    f: impl Fn(&Model<'_>, &[f32], &mut [f32]) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    let bytes = AlignedBytes::from(artifact);
+    let model = bytes.model()?;
+    let blocks = map_blocks(inputs.rows, BLOCK, |rows| {
+        let mut scratch = vec![0.0; model.scratch_len()];
+        rows.map(|row| f(&model, inputs.row(row), &mut scratch)).collect::<Result<Vec<T>>>()
+    });
+    Ok(blocks.into_iter().collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+}
+
+/// What the model says of every row.
+///
+/// # Errors
+/// When the bytes are no model or a row is not an input of it.
+pub fn assessments(artifact: &[u8], inputs: &Table) -> Result<Vec<Assessment>> {
+    let isa = Widest::detect();
+    rows(artifact, inputs, |model, row, scratch| Ok(model.assess_on(isa, row, scratch)?))
+}
+
+/// What every view says of every row: one list a view, the base first.
+///
+/// # Errors
+/// As [`assessments`].
+pub fn views(artifact: &[u8], inputs: &Table) -> Result<Vec<Vec<ViewScore>>> {
+    let found = rows(artifact, inputs, |model, row, scratch| {
+        let mut views = vec![ViewScore::default(); model.shape().views];
+        model.views_into(row, &mut views, scratch)?;
+        Ok(views)
+    })?;
+    let count = found.first().map_or(0, Vec::len);
+    Ok((0..count).map(|view| found.iter().map(|views| views[view]).collect()).collect())
+}
+
+/// All scores of every row.
+///
+/// # Errors
+/// As [`assessments`].
+pub fn scores(artifact: &[u8], inputs: &Table) -> Result<Scores> {
+    let bytes = AlignedBytes::from(artifact);
+    let shape = bytes.model()?.shape();
+    let isa = Widest::detect();
+    let found = rows(artifact, inputs, |model, row, scratch| {
+        let mut outputs = vec![0.0; shape.outputs];
+        let assessment = model.predict_on(isa, row, &mut outputs, scratch)?;
+        let latent = model.encode(row, scratch)?.mean.to_vec();
+        Ok((assessment, outputs, latent))
+    })?;
+    let (mut said, mut outputs, mut latent) = (Vec::new(), Vec::new(), Vec::new());
+    for (assessment, row_outputs, mean) in found {
+        said.push(assessment);
+        outputs.extend(row_outputs);
+        latent.extend(mean);
+    }
+    let shaped = |cols, values| Table { rows: inputs.rows, cols, values };
+    Ok(Scores {
+        uncertainty: said.iter().map(|a| a.uncertainty).collect(),
+        code: said.iter().map(|a| a.nearest as u32).collect(),
+        assignment: shaped(0, Vec::new()),
+        distances: shaped(0, Vec::new()),
+        latent: shaped(shape.dim, latent),
+        outputs: shaped(shape.outputs, outputs),
+    })
+}

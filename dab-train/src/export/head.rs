@@ -1,0 +1,78 @@
+//! The last layer of the user's own network, from a safetensors file.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use safetensors::SafeTensors;
+
+use super::pack::tensors::Tensors;
+use crate::learn::retrofit::Affine;
+
+/// Reads `weight` ([classes, inputs]) and `bias` ([classes], zeros without). Names may have a prefix, as in `fc.weight`, if
+/// there is only one such tensor.
+///
+/// # Errors
+/// When there is no such file, or it has no such layer.
+pub fn read(path: &Path) -> Result<Affine> {
+    let name = path.display();
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {name}"))?;
+    parse(&bytes).with_context(|| format!("{name} is no last layer"))
+}
+
+fn parse(bytes: &[u8]) -> Result<Affine> {
+    let file = SafeTensors::deserialize(bytes).context("it is no safetensors file")?;
+    let weights: Vec<String> =
+        file.names().into_iter().filter(|name| is(name, "weight")).map(ToString::to_string).collect();
+    ensure!(
+        weights.len() == 1,
+        "it has {} tensors called weight, a last layer has one: save {{\"weight\": [classes, inputs], \"bias\": [classes]}}",
+        weights.len()
+    );
+    let tensors = Tensors::new(file);
+    let weight = tensors.require(&weights[0], "[classes, inputs]", "")?;
+    let (classes, _) = weight.matrix("[classes, inputs]", "save the matrix that multiplies the features")?;
+    let prefix = weights[0].strip_suffix("weight").unwrap_or_default();
+    let bias = tensors.vector(&format!("{prefix}bias"), classes, "one number a class")?;
+    Ok(Affine { weight: weight.narrow()?, bias: bias.unwrap_or_else(|| vec![0.0; classes]) })
+}
+
+fn is(name: &str, part: &str) -> bool {
+    name == part || name.strip_suffix(part).is_some_and(|prefix| prefix.ends_with('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use safetensors::{Dtype, tensor::TensorView};
+
+    fn file(tensors: &[(&str, Vec<usize>)]) -> Vec<u8> {
+        let bytes: Vec<Vec<u8>> = tensors
+            .iter()
+            .map(|(_, shape)| {
+                (0..shape.iter().product()).flat_map(|i: usize| (i as f32).to_le_bytes()).collect()
+            })
+            .collect();
+        let views = tensors.iter().zip(&bytes).map(|((name, shape), bytes)| {
+            (*name, TensorView::new(Dtype::F32, shape.clone(), bytes).unwrap())
+        });
+        safetensors::serialize(views, None).unwrap()
+    }
+
+    #[test]
+    fn a_layer_is_found_by_its_names() {
+        let own = parse(&file(&[("fc.weight", vec![2, 3]), ("fc.bias", vec![2])])).unwrap();
+        assert_eq!((own.weight.len(), own.bias), (6, vec![0.0, 1.0]));
+        assert_eq!(parse(&file(&[("weight", vec![2, 3])])).unwrap().bias, [0.0, 0.0]);
+    }
+
+    #[test]
+    fn what_is_no_layer_says_why() {
+        let said = |tensors: &[(&str, Vec<usize>)]| format!("{:#}", parse(&file(tensors)).unwrap_err());
+        assert!(
+            said(&[("a.weight", vec![2, 3]), ("b.weight", vec![2, 3])]).contains("2 tensors called weight")
+        );
+        assert!(said(&[("weight", vec![6])]).contains("[classes, inputs]"));
+        assert!(said(&[("weight", vec![2, 3]), ("bias", vec![3])]).contains("bias"));
+        assert!(format!("{:#}", parse(b"words").unwrap_err()).contains("no safetensors file"));
+    }
+}

@@ -1,0 +1,289 @@
+//! Views that were fitted without gradients → `model.dab`.
+//!
+//! ```text
+//! trial's views → Spec → u, E of the trial's rows → their tails → t → its tail
+//! views, tails  → Spec → U, A of calibration rows → both tables
+//! ```
+//!
+//! Every number about rows comes from a file, through dab-core: the device ranks an input among numbers that it would have
+//! computed itself, bit for bit. Tails and tables are made of different rows. A row that shapes a tail looks less surprising
+//! than a fresh one: with 99 rows for both, 5.9 % of fresh rows had p ≤ 5 %.
+
+use anyhow::{Context, Result};
+use dab_core::artifact::writer::{
+    AmbiguitySpec, BaseSpec, CalibrationSpec, ChannelsSpec, Codes, DecoderSpec, Head, Normalization, Spec,
+    ViewDecoder, ViewSpec,
+};
+use dab_core::channels::{DecoderReads, Tail, Tails, ViewScore};
+use dab_core::{Activation, CovarianceKind, Rates, Task};
+
+use super::device;
+use crate::{
+    data::{Scale, Table},
+    learn::retrofit::{Affine, Fitted, Retrofitted},
+};
+
+/// Inputs that travel in the file as known answers.
+const SELF_TESTS: usize = 4;
+/// Every so-manieth of the user's calibration rows shapes the tails.
+const SHAPING: usize = 4;
+/// Share of familiar inputs that may be called ambiguous.
+const AMBIGUOUS: f32 = 0.05;
+
+/// Rows that calibrate.
+#[derive(Clone, Copy, Debug)]
+pub enum Calibration<'a> {
+    /// Held out of the rows that the model was fitted to; without any, the file has no p-values.
+    HeldOut(&'a Table),
+    /// Rows that the user's network has not seen. A part of them shapes the tails, since training rows would not.
+    Unseen(&'a Table),
+}
+
+/// The file of a model.
+///
+/// # Errors
+/// When a number cannot be stored: the writer names it.
+pub fn artifact(
+    model: &Retrofitted,
+    calibration: Calibration,
+    info: Vec<(String, String)>,
+) -> Result<Vec<u8>> {
+    let mut spec = spec(model, &model.views, info)?;
+    let rows = match calibration {
+        Calibration::HeldOut(rows) => {
+            let mut trial = self::spec(model, &model.trial.views, Vec::new())?;
+            fit_tails(&mut trial, &model.trial.rows)?;
+            for (own, tried) in tails(&mut spec).zip(tails(&mut trial)) {
+                *own = *tried;
+            }
+            rows.clone()
+        }
+        Calibration::Unseen(rows) => {
+            let (shaping, rest): (Vec<usize>, Vec<usize>) =
+                (0..rows.rows).partition(|row| row.is_multiple_of(SHAPING));
+            fit_tails(&mut spec, &rows.select(&shaping))?;
+            rows.select(&rest)
+        }
+    };
+    let known = if rows.rows > 0 { &rows } else { &model.trial.rows };
+    spec.self_test = known.iter().take(SELF_TESTS).map(<[f32]>::to_vec).collect();
+    if rows.rows == 0 {
+        return store(&spec);
+    }
+    let said = device::assessments(&store(&spec)?, &rows)?;
+    let scores = said.iter().map(dab_core::Assessment::score).collect();
+    let held_out = u32::try_from(rows.rows).unwrap_or(u32::MAX);
+    let rates = Rates::for_held_out(held_out);
+    spec.calibration = Some(CalibrationSpec { scores, rates });
+    let scores: Vec<f32> = said.iter().filter_map(|assessment| assessment.ambiguity).collect();
+    if let Some(channels) = spec.channels.as_mut().filter(|_| !scores.is_empty()) {
+        let rate = AMBIGUOUS.max(rates.unfamiliar());
+        channels.ambiguity = Some(AmbiguitySpec { scores, rate });
+    }
+    store(&spec)
+}
+
+fn store(spec: &Spec) -> Result<Vec<u8>> {
+    spec.to_bytes().context("the model cannot be stored")
+}
+
+/// Fits the tails of every view to rows.
+fn fit_tails(spec: &mut Spec, rows: &Table) -> Result<()> {
+    let found = device::views(&store(spec)?, rows)?;
+    for (view, tails) in found.iter().zip(tails(spec)) {
+        tails.u = fit(view, |score| Some(score.distance));
+        tails.energy = fit(view, |score| score.energy);
+    }
+    let found = device::views(&store(spec)?, rows)?;
+    for (view, tails) in found.iter().zip(tails(spec)) {
+        tails.view = fit(view, |score| Some(score.score));
+    }
+    Ok(())
+}
+
+/// The tail of what `score` takes out of a view's rows; the unit tail where there is nothing.
+fn fit(view: &[ViewScore], score: impl Fn(&ViewScore) -> Option<f32>) -> Tail {
+    let scores: Vec<f32> = view.iter().filter_map(score).collect();
+    Tail::fit(&scores).unwrap_or(Tail::UNIT)
+}
+
+/// The tails of all views, the base first.
+fn tails(spec: &mut Spec) -> impl Iterator<Item = &mut Tails> {
+    spec.channels.iter_mut().flat_map(|channels| {
+        std::iter::once(&mut channels.base.tails).chain(channels.views.iter_mut().map(|view| &mut view.tails))
+    })
+}
+
+fn normalization(scale: Option<&Scale>) -> Option<Normalization> {
+    scale.map(|scale| Normalization { mean: scale.mean.clone(), std: scale.std.clone() })
+}
+
+fn view(fitted: &Fitted) -> ViewSpec {
+    ViewSpec {
+        normalization: normalization(fitted.prepare.columns.as_ref()),
+        l2: fitted.prepare.l2,
+        head_weight: fitted.head.weight.clone(),
+        head_bias: fitted.head.bias.clone(),
+        dim: fitted.head.outputs(),
+        alpha: fitted.alpha as f32,
+        means: fitted.codes.means.values.clone(),
+        priors: fitted.codes.priors.clone(),
+        decoder: fitted.decoder.as_ref().map(|affine| ViewDecoder {
+            outputs: affine.outputs(),
+            weight: affine.weight.clone(),
+            bias: Some(affine.bias.clone()),
+        }),
+        form: fitted.config.form,
+        tails: Tails::UNIT,
+    }
+}
+
+fn spec(model: &Retrofitted, views: &[Fitted], info: Vec<(String, String)>) -> Result<Spec> {
+    let base = views.first().context("a model has at least one view")?;
+    let (reads, affine): (_, Option<&Affine>) = match &model.head {
+        Some(own) => (DecoderReads::Input, Some(own)),
+        None => (DecoderReads::Latent, base.decoder.as_ref()),
+    };
+    let task = if model.regression { Task::Regression } else { Task::Classification };
+    Ok(Spec {
+        inputs: model.inputs,
+        normalization: normalization(base.prepare.columns.as_ref()),
+        layers: Vec::new(),
+        head: Head {
+            weight: base.head.weight.clone(),
+            bias: Some(base.head.bias.clone()),
+            activation: Activation::Identity,
+            covariance: CovarianceKind::Constant,
+            dim: base.head.outputs(),
+        },
+        codes: Codes {
+            means: base.codes.means.values.iter().map(|&m| f64::from(m)).collect(),
+            covs: Vec::new(),
+            priors: base.codes.priors.clone(),
+            alpha: base.alpha as f32,
+        },
+        decoder: affine.map(|affine| DecoderSpec {
+            weight: affine.weight.clone(),
+            bias: Some(affine.bias.clone()),
+            outputs: affine.outputs(),
+            task,
+        }),
+        calibration: None,
+        self_test: Vec::new(),
+        channels: Some(ChannelsSpec {
+            base: BaseSpec {
+                l2: base.prepare.l2,
+                form: base.config.form,
+                decoder_reads: reads,
+                tails: Tails::UNIT,
+            },
+            views: views[1..].iter().map(view).collect(),
+            ambiguity: None,
+        }),
+        info,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use dab_core::artifact::AlignedBytes;
+    use dab_core::channels::Form;
+
+    use super::*;
+    use crate::{
+        config::retrofit::{Norm, ViewConfig},
+        data::{Split, Targets},
+        support::random::Random,
+    };
+
+    /// Three classes in four columns, two of them near one another.
+    fn rows(count: usize, random: &mut Random) -> Split {
+        let labels: Vec<u32> = (0..count).map(|_| random.below(3) as u32).collect();
+        let mut row = |&label: &u32| {
+            let centre = [0.0, 2.0, 8.0][label as usize];
+            [(); 4].map(|()| centre + random.normal() as f32)
+        };
+        let inputs = Table::from_rows(&labels.iter().map(&mut row).collect::<Vec<_>>()).unwrap();
+        Split { inputs, targets: Targets::Classes { labels, count: 3 } }
+    }
+
+    fn views() -> Vec<ViewConfig> {
+        vec![
+            ViewConfig {
+                norm: Norm::Columns,
+                ridge: 0.1,
+                codes: 1,
+                form: Form::Sum,
+                ..ViewConfig::default()
+            },
+            ViewConfig {
+                norm: Norm::Raw,
+                ridge: 10.0,
+                codes: 5,
+                form: Form::Distance,
+                ..ViewConfig::default()
+            },
+            ViewConfig { norm: Norm::L2, ridge: 1.0, codes: 2, form: Form::Joined, ..ViewConfig::default() },
+        ]
+    }
+
+    #[test]
+    fn both_channels_alarm_on_fresh_rows_at_their_rates_over_200_splits() {
+        const SPLITS: u64 = 200;
+        const FRESH: usize = 100;
+        // With 99 rows, p ≤ 0.05 has probability 5 / 100 exactly, and p ≤ 0.01 has 1 / 100.
+        const CALIBRATION: usize = 99;
+        let mut alarms = [0.0_f64; 3];
+        for seed in 0..SPLITS {
+            let mut random = Random::new(seed, "validity");
+            let (train, held_out) = (rows(120, &mut random), rows(CALIBRATION, &mut random));
+            let model = Retrofitted::fit(&views(), &train, None, seed).unwrap();
+            let bytes = artifact(&model, Calibration::HeldOut(&held_out.inputs), Vec::new()).unwrap();
+            for said in device::assessments(&bytes, &rows(FRESH, &mut random).inputs).unwrap() {
+                let p = said.p_value.unwrap();
+                for (count, alarm) in
+                    alarms.iter_mut().zip([p <= 0.05, p <= 0.01, said.ambiguity_p.unwrap() <= 0.05])
+                {
+                    *count += f64::from(u8::from(alarm));
+                }
+            }
+        }
+        for (count, rate) in alarms.into_iter().zip([0.05, 0.01, 0.05]) {
+            let share = count / (SPLITS as f64 * FRESH as f64);
+            // Each split's threshold has a true rate that varies as a beta law, and its fresh rows vary as a binomial one.
+            let variance =
+                rate * (1.0 - rate) * (1.0 / (CALIBRATION as f64 + 2.0) + 1.0 / FRESH as f64) / SPLITS as f64;
+            assert!(
+                (share - rate).abs() < 3.5 * variance.sqrt(),
+                "{share} at {rate}, one sd is {}",
+                variance.sqrt()
+            );
+        }
+    }
+
+    #[test]
+    fn the_file_holds_what_was_fitted_and_strangers_alarm() {
+        let mut random = Random::new(1, "file");
+        let (train, held_out) = (rows(300, &mut random), rows(150, &mut random));
+        let model = Retrofitted::fit(&views(), &train, None, 0).unwrap();
+        let bytes = artifact(&model, Calibration::HeldOut(&held_out.inputs), Vec::new()).unwrap();
+        let file = AlignedBytes::from(&*bytes);
+        let shape = file.model().unwrap().shape();
+        assert_eq!((shape.views, shape.codes, shape.outputs), (3, 3, 3));
+        let far = Table::from_rows(&[[40.0_f32, -40.0, 40.0, -40.0]]).unwrap();
+        let said = device::assessments(&bytes, &far).unwrap();
+        assert_eq!(said[0].verdict, Some(dab_core::Verdict::Unfamiliar));
+        let (device, exact) =
+            (device::scores(&bytes, &held_out.inputs).unwrap(), model.views[0].exact(&held_out.inputs));
+        for (a, b) in device.uncertainty.iter().zip(exact) {
+            assert!((a - b).abs() <= 1e-4 * b.max(1.0), "{a} {b}");
+        }
+        // Without calibration rows there are scores and no p-values.
+        let none = Table { rows: 0, cols: 4, values: Vec::new() };
+        let bytes = artifact(&model, Calibration::HeldOut(&none), Vec::new()).unwrap();
+        let said = device::assessments(&bytes, &far).unwrap();
+        assert!(
+            said[0].unfamiliarity.unwrap() > 5.0 && said[0].p_value.is_none() && said[0].verdict.is_none()
+        );
+    }
+}

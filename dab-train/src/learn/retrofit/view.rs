@@ -1,0 +1,334 @@
+//! One view of an input: norm, whitening, codes, and perhaps a decoder; a special case of E1–E7 with a constant covariance.
+//!
+//! ```text
+//! x → x̂ (columns, length) → z = W x̂ + b        D_κ = ½ ‖z − m_κ‖²   u = Σ_κ π_x(κ) D_κ       E = −ln Σ_j e^{l_j(z)}
+//! ```
+//!
+//! What is computed here in f32 matrix products chooses among candidates; [`Fitted::exact`] is the same in f64, to compare
+//! with the device.
+
+use anyhow::Result;
+
+use super::whitening::{Affine, Spread};
+use crate::{
+    config::retrofit::{Norm, ViewConfig},
+    data::{ColumnStats, Scale, Table},
+    learn::kmeans,
+    support::{
+        matrix::{View, product},
+        parallel::map_blocks,
+        random::Random,
+    },
+};
+
+/// Rows of a unit of parallel work.
+const BLOCK: usize = 256;
+
+/// Rows that k-means looks at, at most.
+const ROWS: usize = 20_000;
+
+/// What happens to raw inputs first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prepare {
+    /// Column means and deviations, where the norm asks for them.
+    pub columns: Option<Scale>,
+    /// Where columns are standardised: those that had nothing to divide by.
+    constant: Vec<bool>,
+    /// Whether rows are divided by their length.
+    pub l2: bool,
+}
+
+impl Prepare {
+    /// The statistics of `inputs` that `norm` needs.
+    #[must_use]
+    pub fn fit(norm: Norm, inputs: &Table) -> Self {
+        let (columns, constant) = match norm.has_columns() {
+            true => {
+                let constant = inputs.column_stats().iter().map(ColumnStats::is_constant).collect();
+                (Some(Scale::fit(inputs)), constant)
+            }
+            false => (None, Vec::new()),
+        };
+        Self { columns, constant, l2: norm.has_length() }
+    }
+
+    /// `head` without eyes for columns that were constant: they have no unit to be measured in.
+    #[must_use]
+    pub fn blinded(&self, mut head: Affine) -> Affine {
+        for row in head.weight.chunks_exact_mut(self.constant.len().max(1)) {
+            row.iter_mut().zip(&self.constant).filter(|(_, constant)| **constant).for_each(|(w, _)| *w = 0.0);
+        }
+        head
+    }
+
+    /// x̂ of every row.
+    #[must_use]
+    pub fn apply(&self, inputs: &Table) -> Table {
+        let mut table = self.columns.as_ref().map_or_else(|| inputs.clone(), |scale| scale.apply(inputs));
+        if self.l2 {
+            for row in table.values.chunks_exact_mut(inputs.cols.max(1)) {
+                let length = row.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt();
+                if length > 0.0 {
+                    row.iter_mut().for_each(|x| *x = (f64::from(*x) / length) as f32);
+                }
+            }
+        }
+        table
+    }
+}
+
+/// Codes of all classes together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Codes {
+    /// m_κ, one row each.
+    pub means: Table,
+    /// π(κ): shares of the rows.
+    pub priors: Vec<f64>,
+    /// The class that each code came from.
+    pub classes: Vec<u32>,
+}
+
+impl Codes {
+    /// Up to `each` centres of the rows of every class; `stream` names the random numbers.
+    #[must_use]
+    pub fn fit(latent: &Table, labels: &[u32], classes: usize, each: usize, seed: u64, stream: &str) -> Self {
+        let parts = map_blocks(classes, 1, |class| {
+            let class = class.start;
+            let mut rows: Vec<usize> =
+                (0..latent.rows).filter(|&row| labels[row] as usize == class).collect();
+            let mut random = Random::new(seed, &format!("{stream}/{class}"));
+            // More rows move centres by less than their own error.
+            let most = (rows.len() * ROWS).div_ceil(latent.rows.max(1));
+            if each > 1 && latent.rows > ROWS {
+                rows = random.permutation(rows.len())[..most].iter().map(|&place| rows[place]).collect();
+            }
+            kmeans::centres(&latent.select(&rows), each, &mut random)
+        });
+        let counted: usize = parts.iter().flat_map(|(_, counts)| counts).sum();
+        let (mut values, mut priors, mut owners) = (Vec::new(), Vec::new(), Vec::new());
+        for (class, (means, counts)) in parts.into_iter().enumerate() {
+            values.extend(means.values);
+            owners.extend(std::iter::repeat_n(class as u32, counts.len()));
+            priors.extend(counts.iter().map(|&count| count as f64 / counted as f64));
+        }
+        Self { means: Table { rows: priors.len(), cols: latent.cols, values }, priors, classes: owners }
+    }
+
+    /// u of every row of z (E4–E6).
+    #[must_use]
+    pub fn uncertainty(&self, latent: &Table, alpha: f64) -> Vec<f32> {
+        let log_priors: Vec<f32> = self.priors.iter().map(|p| p.ln() as f32).collect();
+        self.each(latent, |distances| expected(distances, &log_priors, alpha as f32))
+    }
+
+    /// The distance of every row of z from its nearest code.
+    #[must_use]
+    pub fn nearest(&self, latent: &Table) -> Vec<f32> {
+        self.each(latent, |distances| distances.iter().copied().fold(f32::INFINITY, f32::min))
+    }
+
+    /// What z is to be multiplied by so that the nearest code of a familiar row is one standard deviation away in each
+    /// dimension, on average: distances of views with different norms and numbers of codes are then alike, and α means the
+    /// same in all.
+    #[must_use]
+    pub fn scale(&self, familiar: &Table) -> f32 {
+        let nearest = self.nearest(familiar);
+        let mean = nearest.iter().map(|&d| f64::from(d)).sum::<f64>() / nearest.len().max(1) as f64;
+        let variance = 2.0 * mean / familiar.cols.max(1) as f64;
+        if variance.is_finite() && variance > 0.0 { variance.sqrt().recip() as f32 } else { 1.0 }
+    }
+
+    /// Scales fitting, familiar and other latent rows, and the codes, by the familiar ones.
+    pub fn temper(&mut self, latents: &mut [Table; 3]) {
+        let scale = self.scale(&latents[1]);
+        let tables = latents.iter_mut().chain([&mut self.means]);
+        tables.flat_map(|table| &mut table.values).for_each(|x| *x *= scale);
+    }
+
+    /// `f` of the distances from each row to all codes, which come of one matrix product a block.
+    pub fn each<T: Send + Clone>(&self, latent: &Table, f: impl Fn(&[f32]) -> T + Sync) -> Vec<T> {
+        let (dim, codes) = (latent.cols, self.means.rows);
+        let squares: Vec<f32> = self.means.iter().map(square).collect();
+        let blocks = map_blocks(latent.rows, BLOCK, |rows| {
+            let part = &latent.values[rows.start * dim..rows.end * dim];
+            let mut dots = vec![0.0; rows.len() * codes];
+            product(
+                View::new(part, rows.len(), dim),
+                View::new(&self.means.values, codes, dim).t(),
+                &mut dots,
+            );
+            let rows = part.chunks_exact(dim).zip(dots.chunks_exact_mut(codes));
+            rows.map(|(z, dots)| {
+                let own = square(z);
+                for (dot, square) in dots.iter_mut().zip(&squares) {
+                    *dot = (0.5 * (own + square) - *dot).max(0.0);
+                }
+                f(dots)
+            })
+            .collect::<Vec<T>>()
+        });
+        blocks.concat()
+    }
+}
+
+fn square(row: &[f32]) -> f32 {
+    row.iter().map(|x| x * x).sum()
+}
+
+/// Σ π_x D with π_x ∝ π exp(−α D).
+fn expected(distances: &[f32], log_priors: &[f32], alpha: f32) -> f32 {
+    let score = |(distance, prior): (&f32, &f32)| prior - alpha * distance;
+    let top = distances.iter().zip(log_priors).map(score).fold(f32::NEG_INFINITY, f32::max);
+    let (mut sum, mut weighted) = (0.0_f32, 0.0_f32);
+    for (distance, prior) in distances.iter().zip(log_priors) {
+        // Codes of weight e^−20 change no digit.
+        let exponent = score((distance, prior)) - top;
+        if exponent > -20.0 {
+            let weight = exponent.exp();
+            sum += weight;
+            weighted += weight * distance;
+        }
+    }
+    weighted / sum
+}
+
+/// −ln Σ e^l of every row of logits.
+#[must_use]
+pub fn energy(logits: &Table) -> Vec<f32> {
+    let of = |row: &[f32]| {
+        let top = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let sum: f64 = row.iter().map(|&x| f64::from(x - top).exp()).sum();
+        (-(f64::from(top) + sum.ln())) as f32
+    };
+    logits.iter().map(of).collect()
+}
+
+/// One view, fitted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fitted {
+    /// How it was asked for.
+    pub config: ViewConfig,
+    /// What happens to raw inputs first.
+    pub prepare: Prepare,
+    /// x̂ → z.
+    pub head: Affine,
+    /// m, π.
+    pub codes: Codes,
+    /// α of E5.
+    pub alpha: f64,
+    /// z → outputs.
+    pub decoder: Option<Affine>,
+}
+
+impl Fitted {
+    /// Fits norm, whitening and codes to labelled inputs; the decoder is another's business.
+    ///
+    /// # Errors
+    /// No rows, or labels for other rows.
+    pub fn fit(
+        config: &ViewConfig,
+        inputs: &Table,
+        labels: &[u32],
+        classes: usize,
+        seed: u64,
+    ) -> Result<Self> {
+        let prepare = Prepare::fit(config.norm, inputs);
+        let prepared = prepare.apply(inputs);
+        let head =
+            prepare.blinded(Spread::fit(&prepared, labels, classes)?.whitening(config.ridge, config.rank));
+        let latent = head.apply(&prepared);
+        let stream = format!("fit/codes/{}/{}", config.norm.name(), config.codes);
+        let codes = Codes::fit(&latent, labels, classes, config.codes, seed, &stream);
+        Ok(Self { config: config.clone(), prepare, head, codes, alpha: config.alpha, decoder: None })
+    }
+
+    /// Multiplies z and the codes: see [`Codes::scale`].
+    pub fn rescale(&mut self, scale: f32) {
+        let numbers = [&mut self.head.weight, &mut self.head.bias, &mut self.codes.means.values];
+        numbers.into_iter().flatten().for_each(|x| *x *= scale);
+    }
+
+    /// z of raw inputs.
+    #[must_use]
+    pub fn latent(&self, inputs: &Table) -> Table {
+        self.head.apply(&self.prepare.apply(inputs))
+    }
+
+    /// u of raw inputs in f64, from the numbers that the file holds.
+    #[must_use]
+    pub fn exact(&self, inputs: &Table) -> Vec<f32> {
+        let prepared = self.prepare.apply(inputs);
+        let (cols, dim) = (inputs.cols, self.head.outputs());
+        let alpha = self.alpha;
+        let log_priors: Vec<f64> = self.codes.priors.iter().map(|p| p.ln()).collect();
+        let blocks = map_blocks(inputs.rows, BLOCK, |rows| {
+            let score = |row: usize| {
+                let x = prepared.row(row);
+                let z: Vec<f64> = (0..dim)
+                    .map(|i| {
+                        let weights = &self.head.weight[i * cols..(i + 1) * cols];
+                        let dot: f64 =
+                            weights.iter().zip(x).map(|(&w, &x)| f64::from(w) * f64::from(x)).sum();
+                        dot + f64::from(self.head.bias[i])
+                    })
+                    .collect();
+                let distance = |mean: &[f32]| {
+                    0.5 * mean.iter().zip(&z).map(|(&m, z)| (z - f64::from(m)).powi(2)).sum::<f64>()
+                };
+                let distances: Vec<f64> = self.codes.means.iter().map(distance).collect();
+                let least = distances
+                    .iter()
+                    .zip(&log_priors)
+                    .map(|(d, p)| p - alpha * d)
+                    .fold(f64::NEG_INFINITY, f64::max);
+                let (sum, weighted) =
+                    distances.iter().zip(&log_priors).fold((0.0, 0.0), |(sum, weighted), (d, p)| {
+                        let weight = (p - alpha * d - least).exp();
+                        (sum + weight, weighted + weight * d)
+                    });
+                (weighted / sum).min(f64::from(f32::MAX)) as f32
+            };
+            rows.map(score).collect::<Vec<f32>>()
+        });
+        blocks.concat()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(count: usize) -> (Table, Vec<u32>) {
+        let mut random = Random::new(8, "view");
+        let labels: Vec<u32> = (0..count as u32).map(|i| i % 3).collect();
+        let row = |&label: &u32| [(); 5].map(|()| 3.0 * label as f32 + random.normal() as f32);
+        (Table::from_rows(&labels.iter().map(row).collect::<Vec<_>>()).unwrap(), labels)
+    }
+
+    #[test]
+    fn matrix_products_give_the_uncertainty_of_the_plain_sum() {
+        let (inputs, labels) = rows(600);
+        for norm in [Norm::Raw, Norm::Columns, Norm::L2] {
+            let config = ViewConfig { norm, ridge: 0.1, codes: 4, ..ViewConfig::default() };
+            let view = Fitted::fit(&config, &inputs, &labels, 3, 0).unwrap();
+            assert_eq!((view.codes.means.rows, view.head.outputs()), (12, 5));
+            assert!((view.codes.priors.iter().sum::<f64>() - 1.0).abs() < 1e-9);
+            let fast = view.codes.uncertainty(&view.latent(&inputs), config.alpha);
+            for (a, b) in fast.iter().zip(view.exact(&inputs)) {
+                assert!((a - b).abs() < 1e-3 * b.max(1.0), "{norm:?}: {a} {b}");
+            }
+            assert_eq!(view, Fitted::fit(&config, &inputs, &labels, 3, 0).unwrap());
+        }
+    }
+
+    #[test]
+    fn a_stranger_is_far_and_a_row_of_zeros_is_no_error() {
+        let (inputs, labels) = rows(600);
+        let config = ViewConfig { norm: Norm::Columns, ..ViewConfig::default() };
+        let view = Fitted::fit(&config, &inputs, &labels, 3, 0).unwrap();
+        let far = Table::from_rows(&[[-9.0, 9.0, -9.0, 9.0, -9.0], [0.0; 5]]).unwrap();
+        let (inside, outside) = (view.exact(&inputs), view.exact(&far));
+        let largest = inside.iter().copied().fold(0.0, f32::max);
+        assert!(outside[0] > largest && outside[1].is_finite(), "{outside:?} {largest}");
+    }
+}

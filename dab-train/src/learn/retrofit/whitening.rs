@@ -1,0 +1,218 @@
+//! The pooled within-class covariance of inputs, and the affine maps that whiten by it.
+//!
+//! ```text
+//! z = W (x − m),   WᵀW = (S_w + r v̄ I)⁻¹,   v̄ = tr S_w / F
+//! ```
+//!
+//! S_w is decomposed once; every ridge r is then a scaling of the same axes. With a small r, distances count standard
+//! deviations; with a large one they are Euclidean. Fewer axes than columns are those along which all inputs together vary
+//! most after whitening: what lies between classes comes first.
+
+use anyhow::{Result, ensure};
+use nalgebra::{DMatrix, SymmetricEigen};
+
+use crate::{
+    data::Table,
+    support::{
+        matrix::{View, product},
+        parallel::map_blocks,
+    },
+};
+
+/// Rows of a unit of parallel work; fixes the order of the covariance's sum.
+const BLOCK: usize = 1024;
+/// The least variance of an axis, relative to the mean one: what f32 inputs can tell from rounding.
+const LEAST: f64 = 1e-9;
+
+/// The covariances of labelled inputs, on the axes of the one within classes: whitening for any ridge.
+#[derive(Clone, Debug)]
+pub struct Spread {
+    /// m: the mean of all rows.
+    mean: Vec<f64>,
+    /// `columns × axes`: eigenvectors of S_w.
+    vectors: DMatrix<f64>,
+    /// Variance of S_w along each.
+    values: Vec<f64>,
+    /// The covariance about m, on the same axes.
+    total: DMatrix<f64>,
+    /// v̄.
+    mean_variance: f64,
+}
+
+/// `y = W x + b`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Affine {
+    /// Row-major, `outputs × inputs`.
+    pub weight: Vec<f32>,
+    /// One per output.
+    pub bias: Vec<f32>,
+}
+
+impl Affine {
+    /// How many numbers come out.
+    #[must_use]
+    pub fn outputs(&self) -> usize {
+        self.bias.len()
+    }
+
+    /// Applies the map to every row.
+    #[must_use]
+    pub fn apply(&self, inputs: &Table) -> Table {
+        let (cols, outputs) = (inputs.cols, self.outputs());
+        let blocks = map_blocks(inputs.rows, BLOCK, |rows| {
+            let mut out = vec![0.0; rows.len() * outputs];
+            let part = &inputs.values[rows.start * cols..rows.end * cols];
+            product(View::new(part, rows.len(), cols), View::new(&self.weight, outputs, cols).t(), &mut out);
+            for row in out.chunks_exact_mut(outputs.max(1)) {
+                row.iter_mut().zip(&self.bias).for_each(|(y, b)| *y += b);
+            }
+            out
+        });
+        Table { rows: inputs.rows, cols: outputs, values: blocks.concat() }
+    }
+}
+
+/// Σ_i (x_i − centre)(x_i − centre)ᵀ / rows, where `centre` depends on the row.
+fn scatter<'a>(inputs: &Table, centre: impl Fn(usize) -> &'a [f64] + Sync) -> DMatrix<f64> {
+    let cols = inputs.cols;
+    let parts = map_blocks(inputs.rows, BLOCK, |rows| {
+        let values = rows.clone().flat_map(|i| {
+            let centre = centre(i);
+            inputs.row(i).iter().zip(centre).map(|(&x, c)| f64::from(x) - c)
+        });
+        // One column of the matrix is one row of the table.
+        let block = DMatrix::from_iterator(cols, rows.len(), values);
+        &block * block.transpose()
+    });
+    let sum = parts.into_iter().fold(DMatrix::zeros(cols, cols), |sum, part| sum + part);
+    sum / inputs.rows.max(1) as f64
+}
+
+impl Spread {
+    /// Measures `inputs`, whose rows are of the classes `labels`, all below `classes`.
+    ///
+    /// # Errors
+    /// No rows, or labels for other rows.
+    pub fn fit(inputs: &Table, labels: &[u32], classes: usize) -> Result<Self> {
+        ensure!(inputs.rows > 0, "no rows to fit");
+        ensure!(labels.len() == inputs.rows, "{} rows but {} labels", inputs.rows, labels.len());
+        ensure!(labels.iter().all(|&label| (label as usize) < classes), "a label is not below {classes}");
+        let cols = inputs.cols;
+        let mut means = vec![vec![0.0; cols]; classes];
+        let mut counts = vec![0.0_f64; classes];
+        for (row, &label) in inputs.iter().zip(labels) {
+            counts[label as usize] += 1.0;
+            means[label as usize].iter_mut().zip(row).for_each(|(m, &x)| *m += f64::from(x));
+        }
+        let mut mean = vec![0.0; cols];
+        for (class, &count) in means.iter_mut().zip(&counts) {
+            mean.iter_mut().zip(&*class).for_each(|(m, sum)| *m += sum / inputs.rows as f64);
+            class.iter_mut().for_each(|sum| *sum /= count.max(1.0));
+        }
+        let within = scatter(inputs, |row| &means[labels[row] as usize]);
+        let total = scatter(inputs, |_| &mean);
+        let mean_variance = within.trace() / cols as f64;
+        // Classes of one row each have no spread within: any positive scale will do.
+        let mean_variance =
+            if mean_variance > 0.0 { mean_variance } else { total.trace().max(1.0) / cols as f64 };
+        let found = SymmetricEigen::new(within);
+        let total = found.eigenvectors.transpose() * total * &found.eigenvectors;
+        let values = found.eigenvalues.iter().copied().collect();
+        Ok(Self { mean, vectors: found.eigenvectors, values, total, mean_variance })
+    }
+
+    /// W and −W m for one ridge, with every axis or the `rank` leading ones.
+    #[must_use]
+    pub fn whitening(&self, ridge: f64, rank: Option<usize>) -> Affine {
+        match rank.filter(|&rank| rank < self.mean.len()) {
+            Some(rank) => self.rotated(ridge, rank),
+            None => self.affine(&self.rows(&self.scale(ridge))),
+        }
+    }
+
+    /// [`Spread::whitening`] with axes in the order of the inputs' variance along them: its first rows are those of a
+    /// smaller rank.
+    #[must_use]
+    pub fn rotated(&self, ridge: f64, rank: usize) -> Affine {
+        let (cols, scale) = (self.mean.len(), self.scale(ridge));
+        let white = DMatrix::from_fn(cols, cols, |i, j| scale[i] * self.total[(i, j)] * scale[j]);
+        let found = SymmetricEigen::new(white);
+        let mut order: Vec<usize> = (0..cols).collect();
+        order.sort_by(|&a, &b| found.eigenvalues[b].total_cmp(&found.eigenvalues[a]).then(a.cmp(&b)));
+        let leading = DMatrix::from_fn(rank.min(cols), cols, |i, j| found.eigenvectors[(j, order[i])]);
+        self.affine(&(leading * self.rows(&scale)))
+    }
+
+    /// One over the standard deviation along each axis, the ridge included.
+    fn scale(&self, ridge: f64) -> Vec<f64> {
+        let variance = |value: &f64| value.max(LEAST * self.mean_variance) + ridge * self.mean_variance;
+        self.values.iter().map(|value| variance(value).sqrt().recip()).collect()
+    }
+
+    /// The axes of S_w as rows, scaled.
+    fn rows(&self, scale: &[f64]) -> DMatrix<f64> {
+        DMatrix::from_fn(scale.len(), scale.len(), |i, j| scale[i] * self.vectors[(j, i)])
+    }
+
+    fn affine(&self, rows: &DMatrix<f64>) -> Affine {
+        let shift =
+            |row: nalgebra::RowDVector<f64>| -> f64 { row.iter().zip(&self.mean).map(|(w, m)| w * m).sum() };
+        let bias = rows.row_iter().map(|row| -shift(row.into_owned()) as f32).collect();
+        // Values of a matrix lie column by column: those of the transpose are the rows one behind the other.
+        let weight = rows.transpose().iter().map(|&w| w as f32).collect();
+        Affine { weight, bias }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::support::random::Random;
+
+    /// Two classes, far apart in column 0, with spreads 1, 10 and 0.1.
+    fn rows() -> (Table, Vec<u32>) {
+        let mut random = Random::new(5, "whitening");
+        let labels: Vec<u32> = (0..4000).map(|i| i % 2).collect();
+        let row = |&label: &u32| {
+            [
+                100.0 * label as f32 + random.normal() as f32,
+                10.0 * random.normal() as f32,
+                0.1 * random.normal() as f32,
+            ]
+        };
+        (Table::from_rows(&labels.iter().map(row).collect::<Vec<_>>()).unwrap(), labels)
+    }
+
+    #[test]
+    fn without_a_ridge_each_class_becomes_round() {
+        let (inputs, labels) = rows();
+        let spread = Spread::fit(&inputs, &labels, 2).unwrap();
+        let white = spread.whitening(0.0, None).apply(&inputs);
+        let again = Spread::fit(&white, &labels, 2).unwrap();
+        assert!(again.values.iter().all(|v| (v - 1.0).abs() < 1e-3), "{:?}", again.values);
+        assert!(again.mean.iter().all(|m| m.abs() < 1e-2), "{:?}", again.mean);
+    }
+
+    #[test]
+    fn a_large_ridge_keeps_the_shape_of_the_inputs() {
+        let (inputs, labels) = rows();
+        let map = Spread::fit(&inputs, &labels, 2).unwrap().whitening(1e6, None);
+        let white = map.apply(&inputs);
+        let apart = |t: &Table, a: usize, b: usize| -> f64 {
+            t.row(a).iter().zip(t.row(b)).map(|(x, y)| f64::from(x - y).powi(2)).sum::<f64>().sqrt()
+        };
+        let ratio = |a, b| apart(&white, a, b) / apart(&inputs, a, b);
+        assert!((ratio(0, 1) / ratio(2, 8) - 1.0).abs() < 1e-3);
+    }
+
+    #[test]
+    fn fewer_axes_keep_what_varies_most() {
+        let (inputs, labels) = rows();
+        let map = Spread::fit(&inputs, &labels, 2).unwrap().whitening(0.0, Some(1));
+        assert_eq!(map.outputs(), 1);
+        // The classes are 100 apart, at a spread of 1.
+        let white = map.apply(&inputs);
+        assert!((white.values[1] - white.values[0]).abs() > 50.0);
+        assert!(Spread::fit(&inputs, &labels, 1).is_err() && Spread::fit(&inputs, &labels[1..], 2).is_err());
+    }
+}
