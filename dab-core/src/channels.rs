@@ -1,6 +1,6 @@
 //! The two channels of an answer: how unfamiliar an input is (U), and how ambiguous (A).
 //!
-//! Every view of an input gives a distance u (method.md E6) and, where it has a decoder of classes, an energy E:
+//! Every view of an input gives a distance u (method.md E6) and, where it has a decoder of classes, an energy E (E15–E17):
 //!
 //! ```text
 //! E = −ln Σⱼ e^lⱼ                    A = ln Σ_{j≠ŷ} e^lⱼ − l_ŷ            logits l, ŷ the largest
@@ -37,7 +37,7 @@ impl Tail {
     /// g(t) = ln(1 + t) for scores that already are surprises; what a score that is not used has.
     pub const UNIT: Self = Self { a: 0.0, b: 1.0 };
 
-    /// g(score): how surprising it is, about −ln p on familiar data. In `[0, f32::MAX]`, not decreasing in the score.
+    /// g(score) (E16): how surprising it is, about −ln p on familiar data. In `[0, f32::MAX]`, not decreasing in the score.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     #[must_use]
     pub fn surprise(&self, score: f32) -> f32 {

@@ -72,7 +72,7 @@ pub fn kl(p: &GaussianView<'_>, code: &CodeView<'_>) -> f32 {
 /// may flush those to zero; beside this it cannot be seen in either case. All of it is taken off the sum.
 const GRAIN: f32 = crate::scalar::SMALLEST * crate::scalar::SMALLEST;
 
-/// `½ ‖μ − m‖²`: the divergence of two Gaussians that both have the identity for a covariance. `d` multiply-adds.
+/// `½ ‖μ − m‖²` (E14): the divergence of two Gaussians that both have the identity for a covariance. `d` multiply-adds.
 /// Below 2⁻⁵⁰ it is 0.
 #[cfg_attr(target_pointer_width = "64", inline(always))]
 #[must_use]
