@@ -135,7 +135,8 @@ fn the_flash_limits_the_file_and_fast_tries_nothing() {
     assert!(fast <= 16 << 10 && untried["folds"] == 0 && untried["auroc"].is_null(), "{untried}");
     let (_, limited) = size("--flash none --time 0.000001");
     assert_eq!(limited["folds"], 1);
-    let said = refusal(&fit(&folder, "--features x.npy --labels y.npy --flash 1K"), 1);
+    let said =
+        refusal(&fit(&folder, "--features x.npy --labels y.npy --set data.held_out=0.45 --flash 1K"), 1);
     assert!(said.contains("hold no model of 4 inputs and 3 classes: allow more with --flash"), "{said}");
     assert!(
         refusal(&fit(&folder, "--features x.npy --labels y.npy --flash big"), 2).contains("16K, 1M or none")
@@ -207,7 +208,10 @@ fn the_users_own_last_layer_gives_the_logits() {
     let said = text(dab(&folder, &["explain", "out/model.dab", "between.npy"]));
     assert!(said.contains("between 1 and 0"), "{said}");
     std::fs::write(folder.join("none.safetensors"), b"words").unwrap();
-    let said = refusal(&fit(&folder, "--features x.npy --labels y.npy --head none.safetensors"), 1);
+    let said = refusal(
+        &fit(&folder, "--features x.npy --labels y.npy --set data.held_out=0.45 --head none.safetensors"),
+        1,
+    );
     assert!(said.contains("none.safetensors is no last layer"), "{said}");
 }
 

@@ -268,8 +268,10 @@ fn rates_and_probabilities_can_be_chosen() {
         dab_reading(&folder, &args, far)
     };
     assert_eq!(table(&text(verdict(&[])))[1][2], "unfamiliar");
-    assert_eq!(table(&text(verdict(&["--unfamiliar", "0.1"])))[1][2], "doubtful");
-    assert_eq!(table(&text(verdict(&["--unfamiliar", "0.1", "--doubtful", "0.1"])))[1][2], "familiar");
+    assert_eq!(table(&text(verdict(&["--unfamiliar", "0.3", "--doubtful", "0.4"])))[1][2], "unfamiliar");
+    assert!(
+        refusal(&verdict(&["--unfamiliar", "0.1"]), 1).contains("needs 9 held-out inputs, the model has 4")
+    );
     assert!(refusal(&verdict(&["--unfamiliar", "0.9"]), 1).contains("unfamiliar <= doubtful"));
     assert!(refusal(&verdict(&["--probabilities"]), 1).contains("classification"));
 
