@@ -1,5 +1,6 @@
 """The playground's page in a browser, and the dab command beside it."""
 import json
+import os
 import shutil
 import struct
 import subprocess
@@ -100,6 +101,16 @@ class Bench:
         rows = self.write("point.csv", ",".join(values) + "\n")
         line = self.run("score", model, rows.name).stdout.decode().splitlines()[1].split(",")
         return line[:3]
+
+
+def find_dab(given):
+    """The dab command: as given, of the environment, as cargo built it, or on the PATH."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "dab/target"
+    built = Path(os.environ.get("CARGO_TARGET_DIR", cache)) / "release/dab"
+    for path in (given, os.environ.get("DAB"), built, ROOT / "target/release/dab", shutil.which("dab")):
+        if path and Path(path).is_file():
+            return Path(path).resolve()
+    return None
 
 
 def difference(expected, found):

@@ -135,25 +135,6 @@ impl Args {
 
     fn data(&self) -> Result<features::FeaturesConfig> {
         let given = |file: &Option<String>| file.as_deref().map(absolute).transpose();
-        let stem = |file: &str| {
-            let path = data::files::FilePart::parse(file).path;
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            name.split('.').next().unwrap_or_default().to_owned()
-        };
-        let mut ood: Vec<Ood> = Vec::new();
-        for set in &self.ood {
-            let (name, file) = match set.split_once('=') {
-                Some((name, file)) => (name.to_owned(), file),
-                None => (stem(set), set.as_str()),
-            };
-            ensure!(!name.is_empty() && !file.is_empty(), "--ood {set}: expected NAME=FILE");
-            let taken = ["test", "held_out", "held-out"].contains(&name.as_str());
-            ensure!(
-                !taken && ood.iter().all(|other| other.name != name),
-                "--ood {set}: the name {name} is taken, choose another"
-            );
-            ood.push(Ood { name, file: absolute(file)? });
-        }
         Ok(features::FeaturesConfig {
             name: self.name.clone().unwrap_or_else(|| stem(&self.features)),
             labels: given(&self.labels)?,
@@ -161,10 +142,36 @@ impl Args {
             test_features: given(&self.test)?,
             test_labels: given(&self.test_labels)?,
             calibration: given(&self.calibration)?,
-            ood,
+            ood: ood_sets(&self.ood)?,
             ..features::FeaturesConfig::new(&absolute(&self.features)?, "")
         })
     }
+}
+
+/// The name of a file without folder and endings.
+fn stem(file: &str) -> String {
+    let path = data::files::FilePart::parse(file).path;
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    name.split('.').next().unwrap_or_default().to_owned()
+}
+
+/// The sets of `--ood NAME=FILE`.
+pub(super) fn ood_sets(given: &[String]) -> Result<Vec<Ood>> {
+    let mut ood: Vec<Ood> = Vec::new();
+    for set in given {
+        let (name, file) = match set.split_once('=') {
+            Some((name, file)) => (name.to_owned(), file),
+            None => (stem(set), set.as_str()),
+        };
+        ensure!(!name.is_empty() && !file.is_empty(), "--ood {set}: expected NAME=FILE");
+        let taken = ["test", "held_out", "held-out"].contains(&name.as_str());
+        ensure!(
+            !taken && ood.iter().all(|other| other.name != name),
+            "--ood {set}: the name {name} is taken, choose another"
+        );
+        ood.push(Ood { name, file: absolute(file)? });
+    }
+    Ok(ood)
 }
 
 /// A size of flash, or no limit.

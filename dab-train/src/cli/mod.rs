@@ -13,6 +13,7 @@ mod input;
 mod inspect;
 mod pack;
 mod progress;
+mod report;
 mod score;
 mod self_test;
 mod text;
@@ -52,6 +53,7 @@ enum Command {
     Inspect(inspect::Args),
     SelfTest(self_test::Args),
     Explain(explain::Args),
+    Report(report::Args),
     Export(export::Args),
 }
 
@@ -71,6 +73,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Inspect(args) => inspect::run(&args),
         Command::SelfTest(args) => self_test::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Report(args) => report::run(&args),
         Command::Export(args) => export::run(&args),
     };
     match result {

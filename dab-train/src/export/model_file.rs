@@ -43,9 +43,22 @@ impl ModelFile {
     pub fn open(path: &Path) -> Result<Self> {
         let name = path.display();
         let bytes = read(path).with_context(|| format!("cannot read `{name}`"))?;
-        let artifact = Self { path: path.into(), bytes: AlignedBytes::from(&*bytes), info: Vec::new() };
+        Self::new(path.into(), &bytes)
+    }
+
+    /// A model that was just made.
+    ///
+    /// # Errors
+    /// When the bytes are no sound artifact.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        Self::new("the model".into(), bytes)
+    }
+
+    fn new(path: PathBuf, bytes: &[u8]) -> Result<Self> {
+        let artifact = Self { path, bytes: AlignedBytes::from(bytes), info: Vec::new() };
         artifact.model()?;
-        let info = info::read_info(artifact.bytes()).with_context(|| format!("`{name}`"))?;
+        let info =
+            info::read_info(artifact.bytes()).with_context(|| format!("`{}`", artifact.path.display()))?;
         Ok(Self { info, ..artifact })
     }
 

@@ -93,8 +93,8 @@ pub fn broken(alarms: &[AlarmRate]) -> Option<String> {
 /// The central range of the number of alarms among `test` fresh rows.
 fn expected(rate: f64, held_out: usize, test: usize) -> [usize; 2] {
     let all = held_out as f64 + 1.0;
-    // 0.05 × 100 must give 5 although 0.05 has no exact binary form.
-    let a = (rate * all + 1e-9).floor();
+    // 0.05 × 100 must give 5, and the f32 nearest to 1/73, times 73, must give 1.
+    let a = (rate * all * (1.0 + 1e-6)).floor();
     if a < 1.0 {
         return [0, 0];
     }
@@ -152,5 +152,7 @@ mod tests {
         let broken = AlarmRate::new("uncertainty", "doubtful", 0.05, &strange, 999);
         assert!(!broken.kept && broken.actual > 0.19, "{broken:?}");
         assert_eq!(expected(0.01, 50, 100), [0, 0], "too few held-out rows for any alarm");
+        let least = AlarmRate::new("uncertainty", "unfamiliar", 1.0 / 73.0, &fresh, 72);
+        assert!(least.kept && least.expected[1] > 0.03, "the least rate of 72 rows is reached: {least:?}");
     }
 }

@@ -1,95 +1,194 @@
-//! The figures of one run: which data goes into which drawing.
+//! The figures of a report: which numbers go into which drawing.
 
 use anyhow::Result;
+use dab_core::{Model, calibration::Calibration, divergence::Precision};
 
 use super::{
-    Figure,
     plot::{
-        self, Curve, Group, Plane, RegressionFigure, Scores, accuracy_per_quantile, code_class_counts,
-        code_usage, latent_scatter, risk_coverage, score_histogram,
+        self, Candidate, Channel, Curve, Drawing, Group, Histogram, Plane, RegressionFigure, Scores,
+        calibration, code_class_counts, latent_scatter, rate_distortion, risk_coverage, score_histogram,
     },
+    subject::{Judged, Set, Subject},
+    words::percent,
 };
 use crate::{
+    choose::{Choice, Point},
     data::{DataConfig, Table, Targets, sources::clusters},
     measure::{
         evaluate::INTERVAL_FACTOR,
-        metrics::{Positive, classification, detection, selective},
+        metrics::{Detection, Positive, detection, selective},
     },
     run::Run,
 };
 
-/// Bands of the accuracy-per-uncertainty figure.
-const BANDS: usize = 10;
 /// Up to this many classes the latent space shows each in its own colour: there are so many.
 const COLOURED: usize = 8;
 
-/// A figure and the name of its file.
-pub struct Named {
+/// A drawing, what to see in it, and the name of its file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
     /// File name without extension.
     pub file: &'static str,
-    /// The drawing and its caption.
-    pub figure: Figure,
+    /// What to see in it.
+    pub caption: String,
+    /// The drawing.
+    pub drawing: Drawing,
 }
 
-/// All figures that fit the task.
+impl Figure {
+    /// A figure.
+    pub fn new(file: &'static str, caption: impl Into<String>, drawing: Drawing) -> Self {
+        Self { file, caption: caption.into(), drawing }
+    }
+}
+
+/// One score of a report: what it is called, and how to take it.
+type Score<'a> = (&'a str, &'a dyn Fn(&Judged) -> Option<f32>);
+
+/// Histograms of the score that is judged and, for a classifier, of the ambiguity, with their thresholds.
 ///
 /// # Errors
-/// When a drawing has nothing to draw although the task says it should.
-pub fn figures(data: &DataConfig, run: &Run) -> Result<Vec<Named>> {
+/// When there is nothing to draw.
+pub fn histograms(subject: &Subject, model: &Model<'_>) -> Result<Vec<Figure>> {
     let mut list = Vec::new();
-    let mut add = |file, caption: &str, svg: String| {
-        list.push(Named { file, figure: Figure { caption: caption.to_owned(), svg } });
-    };
-    if matches!(run.task.train.targets, Targets::Regression(_)) && run.task.train.inputs.cols == 1 {
-        add("regression", "Prediction, band, training points, truth.", curve(data, run)?);
+    if subject.test.rows.is_empty() {
+        return Ok(list);
     }
-    let (test, ood) = (&run.scores.test, &run.scores.ood);
-    if !ood.is_empty() {
-        let inside = Scores { name: "test", values: &test.uncertainty };
-        let outside: Vec<Scores> =
-            ood.iter().map(|(name, scores)| Scores { name, values: &scores.uncertainty }).collect();
-        let svg = score_histogram("Uncertainty of test and OOD inputs", "u (nats)", inside, &outside)?;
-        add("histogram", "Scores of test inputs (filled) and of each OOD set.", svg);
-        let curves = ood.iter().zip(&run.evaluation.report.ood).map(|((name, scores), (_, found))| {
-            let points = detection::roc(&test.uncertainty, &scores.uncertainty)?;
-            Ok(Curve { name: name.clone(), points, merit: found.auroc })
-        });
-        let curves = curves.collect::<Result<Vec<_>>>()?;
-        let svg = plot::roc("OOD inputs found by u", Positive::OutOfDistribution, &curves)?;
-        add("roc", "ROC of u, one curve per OOD set; AUROC in the legend.", svg);
+    let rates = [("doubtful", model.rates().doubtful()), ("unfamiliar", model.rates().unfamiliar())];
+    let limits: Vec<(String, f32)> =
+        rates.iter().filter_map(|(name, rate)| limit(name, *rate, model.calibration())).collect();
+    let caption =
+        "Familiar test rows filled, strangers as lines. What lies right of a threshold raises an alarm.";
+    let label = if model.channels_meta().is_some() { "unfamiliarity U" } else { "uncertainty u (nats)" };
+    let score: Score = (label, &|row| Some(row.score));
+    list.push(Figure::new("histogram", caption, histogram(subject, "How strange is it?", score, &limits)?));
+    if subject.test.rows.iter().any(|row| row.ambiguity.is_some()) {
+        let table = model.ambiguity_calibration();
+        let limits: Vec<_> =
+            table.and_then(|(table, rate)| limit("ambiguous", rate, Some(table))).into_iter().collect();
+        let caption = match limits.is_empty() {
+            true => "How near the second class comes to the first.",
+            false => {
+                "How near the second class comes to the first; right of the threshold the answer is ambiguous."
+            }
+        };
+        let score: Score = ("ambiguity A (nats)", &|row| row.ambiguity);
+        list.push(Figure::new(
+            "ambiguity",
+            caption,
+            histogram(subject, "How undecided is it?", score, &limits)?,
+        ));
     }
-    if let Targets::Classes { labels, count } = &run.task.test.targets {
-        let correct = classification::correct(&test.outputs, labels);
-        let losses = selective::errors(&correct);
-        let merit = selective::Selective::new(&test.uncertainty, &losses)?.aurc;
-        let points = selective::risk_coverage(&test.uncertainty, &losses)?;
-        let curve = Curve { name: "u".to_owned(), points, merit };
-        let svg = risk_coverage("Answering only the most certain", "error rate", &[curve])?;
-        add("risk-coverage", "Error rate among the inputs answered, most certain first.", svg);
-        let right: Vec<f32> = correct.iter().map(|&c| f32::from(u8::from(c))).collect();
-        let bands = selective::per_quantile(&test.uncertainty, &right, BANDS)?;
-        let overall = right.iter().sum::<f32>() / right.len().max(1) as f32;
-        let svg = accuracy_per_quantile("Accuracy by uncertainty", &bands, f64::from(overall))?;
-        add("accuracy-bands", "Accuracy in ten equally large bands of u.", svg);
-        let mut counts = vec![vec![0; *count]; run.codebook.len()];
-        test.code.iter().zip(labels).for_each(|(&code, &label)| counts[code as usize][label as usize] += 1);
-        add(
-            "codes",
-            "Test inputs by likeliest code and class.",
-            code_class_counts("Codes and classes", &counts, &[])?,
-        );
-    }
-    if let Some(learnt) = &run.learnt {
-        let usage = |usage: &[f32]| usage.iter().map(|&p| f64::from(p)).collect();
-        let usage: Vec<Vec<f64>> = learnt.history.iter().map(|epoch| usage(&epoch.usage)).collect();
-        add("code-usage", "Prior of each code over the epochs.", code_usage("Use of the codes", &usage)?);
-    }
-    add("latent", "Latent means on their two leading axes, and the codes.", latent(run)?);
     Ok(list)
 }
 
-/// The paper's figure: the whole grid, inside and outside the training range.
-fn curve(data: &DataConfig, run: &Run) -> Result<String> {
+/// A threshold and its name, where the table reaches that rate.
+fn limit(name: &str, rate: f32, table: Option<&Calibration<'_>>) -> Option<(String, f32)> {
+    Some((format!("{name}: p ≤ {}", percent(f64::from(rate))), table?.threshold(rate)?))
+}
+
+fn histogram(
+    subject: &Subject,
+    title: &str,
+    (label, pick): Score<'_>,
+    thresholds: &[(String, f32)],
+) -> Result<Drawing> {
+    let inside = subject.test.each(pick);
+    let outside: Vec<(&str, Vec<f32>)> = subject
+        .ood
+        .iter()
+        .map(|set| (set.name.as_str(), set.each(pick)))
+        .filter(|set| !set.1.is_empty())
+        .collect();
+    let scores: Vec<Scores> = outside.iter().map(|(name, values)| Scores { name, values }).collect();
+    let inside = Scores { name: "test rows", values: &inside };
+    score_histogram(&Histogram { title, label, inside, outside: &scores, thresholds })
+}
+
+/// Promised against actual false alarms, where there are p-values and fresh rows.
+///
+/// # Errors
+/// When the back end fails.
+pub fn promises(subject: &Subject, model: &Model<'_>) -> Result<Option<Figure>> {
+    let Some(table) = model.calibration().filter(|_| !subject.test.rows.is_empty()) else { return Ok(None) };
+    let p_values = subject.test.each(|row| row.p_value);
+    let mut channels = vec![Channel { name: "strangeness", p_values, held_out: table.held_out as usize }];
+    if let Some((table, _)) = model.ambiguity_calibration() {
+        let p_values = subject.test.each(|row| row.ambiguity_p);
+        channels.push(Channel { name: "ambiguity", p_values, held_out: table.held_out as usize });
+    }
+    let caption = "Share of fresh familiar rows with a p-value at most this small. Inside the band the promise is kept.";
+    Ok(Some(Figure::new("calibration", caption, calibration("Promised and actual false alarms", &channels)?)))
+}
+
+/// Size and work against quality.
+///
+/// # Errors
+/// As [`rate_distortion`].
+pub fn sizes(choice: &Choice) -> Result<Vec<Figure>> {
+    let draw = |title: &str, cost: &str, of: fn(&Point) -> u64, budget: Option<u64>| {
+        let candidate = |p: &Point| Candidate { cost: of(p) as f64, auroc: p.auroc, chosen: p.chosen };
+        let points: Vec<Candidate> = choice.curve.iter().map(candidate).collect();
+        rate_distortion(title, cost, &points, budget.map(|bytes| bytes as f64))
+    };
+    if choice.curve.is_empty() {
+        return Ok(Vec::new());
+    }
+    let caption = "The chosen views in files of other sizes, judged on training rows alone: classes that were left out are \
+                   the strangers.";
+    let bytes = draw("Flash against quality", "bytes of flash", |p| p.bytes, choice.flash)?;
+    let work = draw("Work against quality", "multiply-adds per input", |p| p.multiply_adds, None)?;
+    Ok(vec![
+        Figure::new("rate-distortion", caption, bytes),
+        Figure::new("work-distortion", "The same files by the work of one call.", work),
+    ])
+}
+
+/// ROC, risk against coverage, and which code takes which class.
+///
+/// # Errors
+/// When there is nothing to draw although the sets say that there is.
+pub fn details(subject: &Subject, model: &Model<'_>) -> Result<Vec<Figure>> {
+    let mut list = Vec::new();
+    let test = subject.test.each(|row| Some(row.score));
+    if !subject.ood.is_empty() && !test.is_empty() {
+        let curves = subject.ood.iter().map(|set| {
+            let scores = set.each(|row| Some(row.score));
+            let points = detection::roc(&test, &scores)?;
+            let merit = Detection::new(Positive::OutOfDistribution, &test, &scores)?.auroc;
+            Ok(Curve { name: set.name.clone(), points, merit })
+        });
+        let drawing =
+            plot::roc("Strangers found", Positive::OutOfDistribution, &curves.collect::<Result<Vec<_>>>()?)?;
+        list.push(Figure::new("roc", "One curve per set of strangers; AUROC in the legend.", drawing));
+    }
+    let Some(Targets::Classes { labels, count }) = &subject.targets else { return Ok(list) };
+    let losses = selective::errors(&subject.correct().unwrap_or_default());
+    let of = |name: &str, scores: &[f32]| -> Result<Curve> {
+        let merit = selective::Selective::new(scores, &losses)?.aurc;
+        Ok(Curve { name: name.to_owned(), points: selective::risk_coverage(scores, &losses)?, merit })
+    };
+    let mut curves = vec![of("strangeness", &test)?];
+    let ambiguity = subject.test.each(|row| row.ambiguity);
+    if ambiguity.len() == test.len() {
+        curves.insert(0, of("ambiguity", &ambiguity)?);
+    }
+    let drawing = risk_coverage("Answering only the most certain", "error rate", &curves)?;
+    list.push(Figure::new("risk-coverage", "Errors among the answered rows; AURC in the legend.", drawing));
+    let mut counts = vec![vec![0; *count]; model.shape().codes];
+    for (row, &label) in subject.test.rows.iter().zip(labels) {
+        counts[row.nearest.0][label as usize] += 1;
+    }
+    let drawing = code_class_counts("Codes and classes", &counts, &subject.classes)?;
+    list.push(Figure::new("codes", "Test rows by nearest code and true class.", drawing));
+    Ok(list)
+}
+
+/// The paper's figure of a regression with one input: the whole grid, inside and outside the training range.
+///
+/// # Errors
+/// When there is nothing to draw.
+pub fn curve(data: &DataConfig, run: &Run) -> Result<Drawing> {
     let scale = run.evaluation.interval.as_ref().map_or(1.0, |interval| interval.scale);
     let parts = std::iter::once((&run.task.test.inputs, &run.scores.test))
         .chain(run.task.ood.iter().zip(&run.scores.ood).map(|((_, inputs), (_, scores))| (inputs, scores)));
@@ -123,34 +222,50 @@ fn curve(data: &DataConfig, run: &Run) -> Result<String> {
     })
 }
 
-/// Test inputs by class, the OOD sets and the codes, in the plane of the test inputs.
-fn latent(run: &Run) -> Result<String> {
-    let (test, codebook) = (&run.scores.test, &run.codebook);
+/// Test rows by class, the strangers and the codes, in the plane of the test rows.
+///
+/// # Errors
+/// When there are no test rows.
+pub fn latent(subject: &Subject, model: &Model<'_>) -> Result<Figure> {
+    let (test, codebook) = (&subject.test, model.codebook());
     let plane = Plane::fit(&test.latent)?;
-    let entries = codebook.kind.entries(codebook.dim);
     let codes = codebook
-        .means
-        .chunks_exact(codebook.dim)
-        .zip(codebook.covs.chunks_exact(entries))
-        .map(|(mean, cov)| plane.code(mean, cov))
+        .codes()
+        .map(|code| plane.code(code.mean, &covariance(&code.precision, codebook.dim)))
         .collect::<Result<Vec<_>>>()?;
-    let points = plane.points(&test.latent)?;
-    let mut groups = match &run.task.test.targets {
-        Targets::Classes { labels, count } if *count <= COLOURED => (0..*count)
-            .map(|class| {
-                let own = points.iter().zip(labels).filter(|(_, label)| **label as usize == class);
-                let points = own.map(|(&point, _)| point).collect();
-                Group { name: format!("test, class {class}"), points, ood: false }
-            })
-            .collect(),
-        _ => vec![Group { name: "test".to_owned(), points, ood: false }],
+    let points = |set: &Set| plane.points(&set.latent);
+    let mut groups = match &subject.targets {
+        Some(Targets::Classes { labels, count }) if *count <= COLOURED => {
+            let mut groups: Vec<Group> = subject.classes[..*count]
+                .iter()
+                .map(|class| Group { name: format!("class {class}"), points: Vec::new(), ood: false })
+                .collect();
+            for (point, &label) in points(test)?.into_iter().zip(labels.iter().step_by(test.stride)) {
+                groups[label as usize].points.push(point);
+            }
+            groups
+        }
+        _ => vec![Group { name: "test rows".to_owned(), points: points(test)?, ood: false }],
     };
-    for (name, scores) in &run.scores.ood {
-        groups.push(Group {
-            name: format!("{name} (OOD)"),
-            points: plane.points(&scores.latent)?,
-            ood: true,
-        });
+    for set in &subject.ood {
+        groups.push(Group { name: format!("{} (strangers)", set.name), points: points(set)?, ood: true });
     }
-    latent_scatter("Latent space: test inputs, OOD inputs, codes", &groups, &codes)
+    let caption = "Latent means on their two leading axes. What is far from all codes here is strange; what is near may \
+                   still be far in the other dimensions.";
+    Ok(Figure::new("latent", caption, latent_scatter("What the model sees", &groups, &codes)?))
+}
+
+/// The inverse of a precision: the diagonal, or the whole matrix.
+fn covariance(precision: &Precision<'_>, dim: usize) -> Vec<f32> {
+    match precision {
+        Precision::Identity => vec![1.0; dim],
+        Precision::Diagonal(values) => values.iter().map(|p| 1.0 / p).collect(),
+        Precision::Full(triangle) => {
+            let root = nalgebra::DMatrix::from_fn(dim, dim, |i, j| {
+                triangle.row(i).get(j).map_or(0.0, |&x| f64::from(x))
+            });
+            let inverse = root.try_inverse().unwrap_or_else(|| nalgebra::DMatrix::zeros(dim, dim));
+            (&inverse * inverse.transpose()).iter().map(|&x| x as f32).collect()
+        }
+    }
 }

@@ -5,10 +5,18 @@ use std::{fs, path::Path};
 use anyhow::{Context, Result};
 use serde_json::json;
 
-use super::{figures::figures, numbers::summarise, training::training_report};
+use super::{
+    Extras, Report,
+    contest::Method,
+    figures::{self, Figure},
+    numbers::summarise,
+    own,
+    subject::Subject,
+};
 use crate::{
     config::Experiment,
     data::{Table, Targets},
+    export::model_file::ModelFile,
     measure::metrics::classification,
     model::{snapshot::Scores, weights},
     run::Run,
@@ -98,11 +106,58 @@ pub fn write_report(experiment: &Experiment, runs: &[Run], out: &Path) -> Result
             summary.iter().map(|(name, summary)| (name.clone(), json!(summary))).collect();
         write_json(&out.join("metrics.json"), &json!(table))?;
     }
-    let drawn = figures(&experiment.data, first)?;
-    for named in &drawn {
-        save(&out.join(named.file).with_extension("svg"), named.figure.svg.as_bytes())?;
+    let report = training_report(experiment, runs, first)?;
+    for figure in report.drawn() {
+        save(&out.join(figure.file).with_extension("svg"), figure.drawing.file().as_bytes())?;
     }
-    let baselines: Vec<_> = runs.iter().map(|run| run.comparison.scores.clone()).collect();
-    let html = training_report(experiment, runs, &baselines, &summary, drawn)?;
-    save(&out.join("report.html"), html.as_bytes())
+    save(&out.join("report.html"), report.html().as_bytes())
+}
+
+/// The report of all seeds; its figures are the first one's.
+fn training_report(experiment: &Experiment, runs: &[Run], first: &Run) -> Result<Report> {
+    let judged = |run: &Run| {
+        let targets = Some(run.task.test.targets.clone());
+        Subject::new(ModelFile::from_bytes(&run.model)?, &run.task.test.inputs, targets, &run.task.ood)
+    };
+    let subjects = runs.iter().map(judged).collect::<Result<Vec<_>>>()?;
+    let mut methods = own(&subjects)?;
+    methods.extend(Method::rivals(&runs.iter().map(|run| run.comparison.scores.clone()).collect::<Vec<_>>()));
+    let one_input = first.task.train.inputs.cols == 1;
+    let curve = match &first.task.train.targets {
+        Targets::Regression(_) if one_input => {
+            let caption = "Prediction, band, training points and, where it is known, the truth.";
+            Some(Figure::new("regression", caption, figures::curve(&experiment.data, first)?))
+        }
+        _ => None,
+    };
+    let seeds = runs.len();
+    let extras = Extras {
+        methods,
+        first: curve,
+        choice: first.choice.clone(),
+        coverage: first.evaluation.interval.as_ref().map(|interval| interval.coverage),
+        notes: first.warnings.clone(),
+        numbers: summarise(runs).into_iter().map(|(name, summary)| (name, summary.show(4))).collect(),
+        settings: toml_pairs(&experiment.resolved()?),
+        rows: (0, "Rows are counted from 0, as in scores.csv.".to_owned()),
+    };
+    let title = match seeds {
+        1 => experiment.name.clone(),
+        _ => format!("{}, {seeds} seeds (figures: seed {})", experiment.name, first.seed),
+    };
+    Report::new(&title, &subjects[0], extras)
+}
+
+/// Flat `section.key`, `value` pairs of a resolved experiment.
+fn toml_pairs(text: &str) -> Vec<(String, String)> {
+    let mut section = String::new();
+    let mut pairs = Vec::new();
+    for line in text.lines() {
+        if let Some(name) = line.strip_prefix('[') {
+            section = name.trim_end_matches(']').trim_start_matches('[').to_owned() + ".";
+        } else if let Some((key, value)) = line.split_once(" = ") {
+            pairs.push((format!("{section}{key}"), value.to_owned()));
+        }
+    }
+    pairs
 }

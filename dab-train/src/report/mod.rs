@@ -1,188 +1,213 @@
-//! The one-page report: settings, tables, figures, in one file that needs nothing else.
+//! The one-page report: the answer in words, tables, figures, examples, settings, in one file that needs nothing else.
 //!
-//! `Report` → [`Report::html`] → report.html. Styles and SVGs are inside the page: it opens from a
-//! mail attachment as well as from a server, in light and in dark.
+//! ```text
+//! model.dab + rows → Subject (as a device judges them) ┐
+//! baselines, selection, settings → Extras ─────────────┴→ Report → html → report.html
+//! ```
 //!
-//! In a table the best value of each column is bold and the model's own rows are tinted; "best" knows
-//! whether a metric wants to be large or small.
+//! `dab fit` and `dab train` make it of their test rows, `dab report` of any rows, by the same code. Styles and SVGs are
+//! inside the page: it opens from a mail attachment as well as from a server, in light and in dark.
 
-mod detection;
+pub mod contest;
+pub mod examples;
 pub mod figures;
 pub mod folder;
-mod html;
 pub mod numbers;
+mod page;
 pub mod plot;
-pub mod training;
+pub mod subject;
+pub mod words;
 
-pub use detection::{Method, detection_tables};
+use anyhow::Result;
+use dab_core::{Model, Verdict};
 
-use crate::measure::metrics::Summary;
+use self::{
+    contest::{Contest, Method, Role, contests},
+    examples::{Examples, examples},
+    figures::Figure,
+    subject::Subject,
+    words::{Answer, Facts, Skill},
+};
+use crate::{
+    choose::Choice,
+    data::Targets,
+    measure::{
+        alarms::AlarmRate,
+        metrics::{Regression, ScoreReport},
+    },
+};
 
-/// Everything on the page, in order.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// What a training knows beside the model and its rows; a report without it is shorter.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Extras {
+    /// Baselines and the model's own scores over all seeds; without them, the model's scores on the given rows alone.
+    pub methods: Vec<Method>,
+    /// What was tried before this model was chosen.
+    pub choice: Option<Choice>,
+    /// A figure that goes first: the curve of a regression.
+    pub first: Option<Figure>,
+    /// Share of test targets in the band of a regression.
+    pub coverage: Option<f64>,
+    /// What is odd about the data.
+    pub notes: Vec<String>,
+    /// Numbers over all seeds.
+    pub numbers: Vec<(String, String)>,
+    /// Settings.
+    pub settings: Vec<(String, String)>,
+    /// The number of the first row, and where rows are counted so.
+    pub rows: (usize, String),
+}
+
+/// Everything on the page.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Report {
     /// Headline.
     pub title: String,
-    /// One or two sentences under it: what was measured on what, over how many seeds.
-    pub summary: String,
-    /// Name and value of each setting.
-    pub settings: Vec<(String, String)>,
-    /// The page's body.
-    pub sections: Vec<Section>,
+    /// Questions and answers, the most important first.
+    pub answers: Vec<Answer>,
+    /// Tables against the baselines.
+    pub contests: Vec<Contest>,
+    /// Histograms of the scores, promised and actual alarms, the curve of a regression.
+    pub figures: Vec<Figure>,
+    /// Size and work against quality, and why this model was chosen.
+    pub sizes: Option<(Vec<Figure>, Vec<String>)>,
+    /// Rows to look at.
+    pub examples: Vec<Examples>,
+    /// The latent map.
+    pub latent: Option<Figure>,
+    /// Figures behind a click.
+    pub details: Vec<Figure>,
+    /// What the model's file and its training say.
+    pub extras: Extras,
 }
 
-/// A headed part of the page.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Section {
-    /// Its heading.
-    pub title: String,
-    /// Its contents.
-    pub blocks: Vec<Block>,
-}
-
-/// One piece of a section.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Block {
-    /// A paragraph.
-    Text(String),
-    /// A table.
-    Table(MetricTable),
-    /// A table behind a click.
-    Folded(MetricTable),
-    /// A figure.
-    Figure(Figure),
-}
-
-/// An SVG with its caption.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Figure {
-    /// What to see in it.
-    pub caption: String,
-    /// The drawing, as the functions of `plot` return it.
-    pub svg: String,
-}
-
-/// Which end of a column is good.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Better {
-    /// Large values are good.
-    Higher,
-    /// Small values are good.
-    Lower,
-    /// Neither: nothing is marked.
-    Neither,
-}
-
-/// A column's head.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Column {
-    /// The metric.
-    pub name: String,
-    /// Small print under it: unit, prevalence; may be empty.
-    pub note: String,
-    /// Which end is good.
-    pub better: Better,
-}
-
-/// One method's values.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Row {
-    /// The method.
-    pub name: String,
-    /// Whether it is the model of this report, not a baseline.
-    pub own: bool,
-    /// One value per column; `None` where there is none.
-    pub cells: Vec<Option<Summary>>,
-}
-
-/// Methods by metrics.
-#[derive(Debug, Clone, PartialEq)]
-pub struct MetricTable {
-    /// What is in it; states the positive class where there is one.
-    pub caption: String,
-    /// Heads.
-    pub columns: Vec<Column>,
-    /// Methods.
-    pub rows: Vec<Row>,
-    /// Decimals shown.
-    pub digits: usize,
-}
-
-impl MetricTable {
-    /// Index of the best row per column; `None` when nothing is to be marked.
-    fn best(&self) -> Vec<Option<f64>> {
-        (0..self.columns.len())
-            .map(|c| {
-                let values =
-                    self.rows.iter().filter_map(|r| r.cells.get(c).copied().flatten()).map(|s| s.mean);
-                match self.columns[c].better {
-                    Better::Neither => None,
-                    _ if self.rows.len() < 2 => None,
-                    Better::Higher => values.reduce(f64::max),
-                    Better::Lower => values.reduce(f64::min),
-                }
-            })
-            .collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn table() -> MetricTable {
-        let one = |x: f64| Summary::of(&[x]);
-        MetricTable {
-            caption: "svhn <OOD>".into(),
-            columns: vec![
-                Column { name: "AUROC".into(), note: "prevalence 0.50".into(), better: Better::Higher },
-                Column { name: "FPR95".into(), note: String::new(), better: Better::Lower },
-            ],
-            rows: vec![
-                Row { name: "DAB".into(), own: true, cells: vec![Summary::of(&[0.9, 0.92]), one(0.4)] },
-                Row { name: "MSP & co".into(), own: false, cells: vec![one(0.8), None] },
-            ],
-            digits: 3,
+impl Report {
+    /// Measures and draws.
+    ///
+    /// # Errors
+    /// When rows and targets do not belong together, or methods were measured on different sets.
+    pub fn new(title: &str, subject: &Subject, mut extras: Extras) -> Result<Self> {
+        let model = subject.model.model()?;
+        if extras.methods.is_empty() {
+            extras.methods = own([subject])?;
         }
-    }
-
-    #[test]
-    fn the_best_of_a_column_is_marked() {
-        assert_eq!(table().best(), [Some(0.91), Some(0.4)]);
-        let mut single = table();
-        single.rows.truncate(1);
-        assert_eq!(single.best(), [None, None], "one row has no rival");
-    }
-
-    #[test]
-    fn the_page_is_whole_and_escaped() {
-        let report = Report {
-            title: "a < b".into(),
-            summary: "ten seeds".into(),
-            settings: vec![("alpha".into(), "1 & 2".into())],
-            sections: vec![Section {
-                title: "Detection".into(),
-                blocks: vec![
-                    Block::Table(table()),
-                    Block::Folded(table()),
-                    Block::Text("Positive class: the OOD input.".into()),
-                    Block::Figure(Figure { caption: "ROC".into(), svg: "<svg></svg>".into() }),
-                ],
-            }],
+        let contests = contests(&extras.methods)?;
+        let facts = facts(subject, &model, contests, extras.coverage)?;
+        let mut figures: Vec<Figure> = extras.first.take().into_iter().collect();
+        figures.extend(figures::histograms(subject, &model)?);
+        figures.extend(figures::promises(subject, &model)?);
+        let sizes = match extras.choice.take() {
+            Some(choice) => Some((figures::sizes(&choice)?, choice.reasons)),
+            None => None,
         };
-        let page = report.html();
-        for part in [
-            "<!doctype html>",
-            "a &lt; b",
-            "1 &amp; 2",
-            "0.910 ± 0.014",
-            "MSP &amp; co",
-            "<svg></svg>",
-            "<details>",
-        ] {
-            assert!(page.contains(part), "{part}");
-        }
-        assert!(!page.contains("http://") && !page.contains("https://"), "no external resource");
-        assert_eq!(page, report.html());
+        let drawable = !subject.test.rows.is_empty();
+        Ok(Self {
+            title: title.to_owned(),
+            answers: words::answers(&facts),
+            contests: facts.contests,
+            figures,
+            sizes,
+            examples: examples(subject, extras.rows.0),
+            latent: if drawable { Some(figures::latent(subject, &model)?) } else { None },
+            details: if drawable { figures::details(subject, &model)? } else { Vec::new() },
+            extras,
+        })
     }
+
+    /// The first sentence of the page.
+    #[must_use]
+    pub fn headline(&self) -> String {
+        words::headline(&self.answers)
+    }
+
+    /// Every figure.
+    pub fn drawn(&self) -> impl Iterator<Item = &Figure> {
+        let sizes = self.sizes.iter().flat_map(|sizes| &sizes.0);
+        self.figures.iter().chain(sizes).chain(&self.latent).chain(&self.details)
+    }
+}
+
+/// The model's own scores, seed by seed.
+///
+/// # Errors
+/// As [`Subject::measured`].
+pub fn own<'a>(subjects: impl IntoIterator<Item = &'a Subject>) -> Result<Vec<Method>> {
+    let mut methods: Vec<Method> = Vec::new();
+    for subject in subjects.into_iter().filter(|subject| !subject.test.rows.is_empty()) {
+        let mut add = |name: &str, role: Role, report: ScoreReport| match methods
+            .iter_mut()
+            .find(|method| method.role == role)
+        {
+            Some(method) => method.seeds.push(report),
+            None => methods.push(Method { name: name.to_owned(), role, seeds: vec![report] }),
+        };
+        let channels = subject.model.model()?.channels_meta().is_some();
+        let name = if channels { "dab: unfamiliarity U" } else { "dab: uncertainty u" };
+        add(name, Role::Unfamiliarity, subject.measured("dab", |row| Some(row.score))?);
+        if subject.test.rows.iter().all(|row| row.ambiguity.is_some()) {
+            add("dab: ambiguity A", Role::Ambiguity, subject.measured("dab", |row| row.ambiguity)?);
+        }
+        if channels {
+            add("distance u alone", Role::Part, subject.measured("dab", |row| Some(row.uncertainty))?);
+        }
+    }
+    Ok(methods)
+}
+
+/// What was measured.
+fn facts(
+    subject: &Subject,
+    model: &Model<'_>,
+    contests: Vec<Contest>,
+    coverage: Option<f64>,
+) -> Result<Facts> {
+    let (rows, rates) = (&subject.test.rows, model.rates());
+    let p_values = subject.test.each(|row| row.p_value);
+    let held_out = model.calibration().map(|table| table.held_out as usize);
+    let promised = [("doubtful", rates.doubtful()), ("unfamiliar", rates.unfamiliar())];
+    let mut alarms = held_out.map_or_else(Vec::new, |held_out| {
+        promised.map(|(verdict, rate)| AlarmRate::new("", verdict, rate, &p_values, held_out)).to_vec()
+    });
+    if let Some((table, rate)) = model.ambiguity_calibration() {
+        let p_values = subject.test.each(|row| row.ambiguity_p);
+        alarms.push(AlarmRate::new("", "ambiguous", rate, &p_values, table.held_out as usize));
+    }
+    let share = |count: usize, of: usize| count as f64 / of.max(1) as f64;
+    let found = subject.ood.iter().map(|set| {
+        (set.name.clone(), share(set.rows.iter().filter(|row| row.alarms()).count(), set.rows.len()))
+    });
+    let correct = subject.correct();
+    let flagged = correct.as_ref().filter(|_| held_out.is_some()).and_then(|correct| {
+        let marked: Vec<bool> = rows.iter().map(|row| row.verdict != Some(Verdict::Familiar)).collect();
+        let wrong = correct.iter().filter(|&&right| !right).count();
+        let caught = marked.iter().zip(correct).filter(|(marked, right)| **marked && !**right).count();
+        let all = marked.iter().filter(|&&marked| marked).count();
+        (wrong > 0).then(|| (caught, share(all, rows.len())))
+    });
+    let skill = match (&subject.targets, correct, subject.regression()) {
+        (Some(Targets::Classes { labels, count }), Some(correct), _) if !rows.is_empty() => {
+            let mut counts = vec![0; *count];
+            labels.iter().for_each(|&label| counts[label as usize] += 1);
+            let right = correct.iter().filter(|&&right| right).count();
+            let commonest = counts.into_iter().max().unwrap_or(0);
+            Some(Skill::Accuracy(share(right, rows.len()), share(commonest, rows.len())))
+        }
+        (_, _, Some((predicted, targets))) if !rows.is_empty() => {
+            let rmse = Regression::new(&predicted, targets, None)?.rmse;
+            let stats = targets.column_stats();
+            let trivial = stats.iter().map(|s| s.std.powi(2)).sum::<f64>() / stats.len().max(1) as f64;
+            Some(Skill::Error(rmse, trivial.sqrt(), coverage))
+        }
+        _ => None,
+    };
+    Ok(Facts {
+        held_out,
+        rows: rows.len(),
+        alarms,
+        found: found.collect(),
+        flagged,
+        contests,
+        skill,
+        cost: (subject.model.bytes().len(), model.multiply_adds()),
+    })
 }

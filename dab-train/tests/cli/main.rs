@@ -13,6 +13,7 @@ mod machines;
 mod motor;
 mod npy;
 mod pack;
+mod report;
 mod score;
 #[path = "../stored/mod.rs"]
 mod stored;

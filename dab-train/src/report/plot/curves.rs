@@ -1,4 +1,4 @@
-//! ROC, risk–coverage, and accuracy per band of uncertainty.
+//! ROC and risk–coverage.
 //!
 //! curves of `metrics::detection::roc` and `metrics::selective::risk_coverage` → SVG.
 //!
@@ -6,15 +6,10 @@
 //! draws the chance diagonal, a risk–coverage plot ends at the plain error rate.
 
 use anyhow::{Result, ensure};
-use plotters::element::Text;
 use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, VPos};
 
-use super::style::{self, Axis, BLUE, Entry, Frame, INK, MUTED, Mark};
+use super::style::{self, Axis, Drawing, Entry, Frame, MUTED, Mark};
 use crate::measure::metrics::Positive;
-
-/// Opacity of a bar.
-const OPACITY: f64 = 0.75;
 
 /// One named curve with its figure of merit.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,15 +50,15 @@ fn draw_curves(chart: &mut style::Chart, curves: &[Curve]) -> Result<()> {
 ///
 /// # Errors
 /// No curve to draw.
-pub fn roc(title: &str, positive: Positive, curves: &[Curve]) -> Result<String> {
+pub fn roc(title: &str, positive: Positive, curves: &[Curve]) -> Result<Drawing> {
     ensure!(!curves.is_empty(), "no curve to draw");
-    let label = format!("true-positive rate (positive: {})", positive.label());
+    let label = format!("share found of each {}", positive.label());
     let mut entries = legend(curves);
     entries.push(Entry::new("0.500  chance", MUTED, Mark::Dashed));
     let frame = Frame {
         title,
-        x: Axis::new("false-positive rate", 0.0..1.0),
-        y: Axis::new(&label, 0.0..1.0),
+        x: Axis { format: &style::percent, ..Axis::new("false alarms among test inputs", 0.0..1.0) },
+        y: Axis { format: &style::percent, ..Axis::new(&label, 0.0..1.0) },
         legend: entries,
         grid: true,
     };
@@ -77,7 +72,7 @@ pub fn roc(title: &str, positive: Positive, curves: &[Curve]) -> Result<String> 
 ///
 /// # Errors
 /// No curve to draw.
-pub fn risk_coverage(title: &str, risk: &str, curves: &[Curve]) -> Result<String> {
+pub fn risk_coverage(title: &str, risk: &str, curves: &[Curve]) -> Result<Drawing> {
     let all = curves.iter().flat_map(|c| &c.points);
     // The first twentieth is a handful of examples: their noise must not set the scale.
     let top = all.filter(|p| p.0 >= 0.05).map(|p| p.1).fold(0.0, f64::max);
@@ -105,45 +100,6 @@ pub fn risk_coverage(title: &str, risk: &str, curves: &[Curve]) -> Result<String
     style::draw(frame, |chart| draw_curves(chart, &clipped))
 }
 
-/// Accuracy in equal-count bands of rising uncertainty, beside the overall accuracy.
-///
-/// # Errors
-/// No band to draw.
-pub fn accuracy_per_quantile(title: &str, accuracy: &[f64], overall: f64) -> Result<String> {
-    ensure!(!accuracy.is_empty(), "no band to draw");
-    let n = accuracy.len() as f64;
-    let label = format!("uncertainty, in {} bands of equal count, low to high", accuracy.len());
-    let frame = Frame {
-        title,
-        x: Axis {
-            ticks: accuracy.len() + 1,
-            format: &|x| if x.fract() == 0.0 && *x >= 1.0 { style::number(x) } else { String::new() },
-            ..Axis::new(&label, 0.5..n + 0.5)
-        },
-        y: Axis { format: &style::percent, ..Axis::new("accuracy", 0.0..1.1) },
-        legend: vec![
-            Entry::new("accuracy in the band", BLUE, Mark::Area(OPACITY)),
-            Entry::new(format!("overall: {:.1} %", overall * 100.0), INK, Mark::Dashed),
-        ],
-        grid: true,
-    };
-    style::draw(frame, |chart| {
-        for (i, &value) in accuracy.iter().enumerate() {
-            let x = i as f64 + 1.0;
-            chart.draw_series([Rectangle::new(
-                [(x - 0.4, 0.0), (x + 0.4, value)],
-                BLUE.mix(OPACITY).filled(),
-            )])?;
-            let style = style::anchored(style::TICK_SIZE, INK, HPos::Center, VPos::Bottom);
-            let shown = format!("{:.1}", value * 100.0);
-            chart.draw_series([Text::new(shown, (x, value + 0.01), style)])?;
-        }
-        let line = vec![(0.5, overall), (n + 0.5, overall)];
-        chart.draw_series(style::dashed(line, (7, 5), style::stroke(INK, 2)))?;
-        Ok(())
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,17 +111,13 @@ mod tests {
     #[test]
     fn merits_and_the_positive_class_are_written() {
         let many: Vec<Curve> = (0..20).map(|i| curve(&format!("set {i}"))).collect();
-        let svg = roc("ROC", Positive::OutOfDistribution, &many).unwrap();
-        assert!(svg.contains("0.900  set 0") && svg.contains("positive: out-of-distribution input"));
-        assert!(svg.contains("and 6 more"), "the legend says what it leaves out");
+        let svg = roc("ROC", Positive::OutOfDistribution, &many).unwrap().file();
+        assert!(
+            svg.contains("0.900  set 0") && svg.contains("share found of each out-of-distribution input")
+        );
+        assert!(svg.contains("and 8 more"), "the legend says what it leaves out");
         assert!(roc("ROC", Positive::Misclassified, &[]).is_err());
-        let svg = risk_coverage("Risk", "error rate", &[curve("u")]).unwrap();
+        let svg = risk_coverage("Risk", "error rate", &[curve("u")]).unwrap().file();
         assert!(svg.contains("error rate among the answered") && svg.contains(" %"));
-    }
-
-    #[test]
-    fn bars_carry_their_values() {
-        let svg = accuracy_per_quantile("A", &[0.99, 0.95, 0.5], 0.8133).unwrap();
-        assert!(svg.contains("99.0") && svg.contains("overall: 81.3 %"));
     }
 }

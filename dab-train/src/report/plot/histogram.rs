@@ -13,7 +13,7 @@
 use anyhow::{Result, ensure};
 use plotters::prelude::*;
 
-use super::style::{self, Axis, BLUE, Entry, Frame, Mark};
+use super::style::{self, Axis, BLUE, Drawing, Entry, Frame, INK, Mark};
 
 /// Bins of a histogram.
 const BINS: usize = 48;
@@ -34,11 +34,27 @@ pub struct Scores<'a> {
     pub values: &'a [f32],
 }
 
-/// Draws `inside` filled and each of `outside` as a line; `label` names the score with its unit.
+/// What a histogram shows.
+#[derive(Debug, Clone, Copy)]
+pub struct Histogram<'a> {
+    /// Headline.
+    pub title: &'a str,
+    /// The score with its unit.
+    pub label: &'a str,
+    /// Drawn filled.
+    pub inside: Scores<'a>,
+    /// Drawn as a line each.
+    pub outside: &'a [Scores<'a>],
+    /// Scores above which the verdict changes, and what it is then.
+    pub thresholds: &'a [(String, f32)],
+}
+
+/// Draws it.
 ///
 /// # Errors
 /// An empty set.
-pub fn score_histogram(title: &str, label: &str, inside: Scores, outside: &[Scores]) -> Result<String> {
+pub fn score_histogram(histogram: &Histogram) -> Result<Drawing> {
+    let Histogram { title, label, inside, outside, thresholds } = *histogram;
     let sets: Vec<Scores> = std::iter::once(inside).chain(outside.iter().copied()).collect();
     let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
     for set in &sets {
@@ -49,6 +65,9 @@ pub fn score_histogram(title: &str, label: &str, inside: Scores, outside: &[Scor
         let last = sorted.len() - 1;
         low = low.min(sorted[(last as f64 * TAIL) as usize]);
         high = high.max(sorted[(last as f64 * (1.0 - TAIL)).ceil() as usize]);
+    }
+    for (_, threshold) in thresholds {
+        (low, high) = (low.min(f64::from(*threshold)), high.max(f64::from(*threshold)));
     }
     let logarithmic = low > 0.0 && high / low > DECADES;
     let place = |v: f64| if logarithmic { v.max(f64::MIN_POSITIVE).log10() } else { v };
@@ -71,7 +90,7 @@ pub fn score_histogram(title: &str, label: &str, inside: Scores, outside: &[Scor
         })
         .collect();
     let top = outlines.iter().flatten().map(|p| p.1).fold(0.0, f64::max);
-    let legend = sets
+    let mut legend: Vec<Entry> = sets
         .iter()
         .enumerate()
         .map(|(i, set)| {
@@ -80,6 +99,9 @@ pub fn score_histogram(title: &str, label: &str, inside: Scores, outside: &[Scor
             Entry::new(set.name, color, if i == 0 { Mark::Area(OPACITY) } else { mark })
         })
         .collect();
+    // The stricter threshold is drawn solid.
+    let marks = || thresholds.iter().zip([Mark::Dashed, Mark::Thin]);
+    legend.extend(marks().map(|((name, _), mark)| Entry::new(name.clone(), INK, mark)));
     let label = if logarithmic { format!("{label}, logarithmic") } else { label.to_string() };
     let decade = |x: &f64| {
         let near = (x - x.round()).abs() < 1e-6;
@@ -94,10 +116,7 @@ pub fn score_histogram(title: &str, label: &str, inside: Scores, outside: &[Scor
     let frame = Frame {
         title,
         x,
-        y: Axis {
-            format: &style::percent,
-            ..Axis::new("share of the set's examples per bin", 0.0..top * 1.08)
-        },
+        y: Axis { format: &style::percent, ..Axis::new("share of the set", 0.0..top * 1.08) },
         legend,
         grid: true,
     };
@@ -115,6 +134,14 @@ pub fn score_histogram(title: &str, label: &str, inside: Scores, outside: &[Scor
                 }
             }
         }
+        for ((_, threshold), mark) in marks() {
+            let x = place(f64::from(*threshold));
+            let (line, stroke) = (vec![(x, 0.0), (x, top * 1.08)], style::stroke(INK, 1));
+            match mark {
+                Mark::Dashed => drop(chart.draw_series(style::dashed(line, (6, 4), stroke))?),
+                _ => drop(chart.draw_series(LineSeries::new(line, stroke))?),
+            }
+        }
         Ok(())
     })
 }
@@ -123,24 +150,33 @@ pub fn score_histogram(title: &str, label: &str, inside: Scores, outside: &[Scor
 mod tests {
     use super::*;
 
+    fn drawn(values: &[f32], outside: &[Scores], thresholds: &[(String, f32)]) -> Result<String> {
+        let inside = Scores { name: "test", values };
+        let histogram = Histogram { title: "H", label: "u (nats)", inside, outside, thresholds };
+        score_histogram(&histogram).map(|drawing| drawing.file())
+    }
+
     #[test]
     fn decades_get_a_logarithmic_axis() {
         let inside: Vec<f32> = (1..100).map(|i| i as f32).collect();
         let outside: Vec<f32> = inside.iter().map(|x| x * 100.0).collect();
-        let sets = |o| score_histogram("H", "u (nats)", Scores { name: "test", values: &inside }, o);
-        let far = [Scores { name: "far", values: &outside }];
-        let svg = sets(&far).unwrap();
+        let svg = drawn(&inside, &[Scores { name: "far", values: &outside }], &[]).unwrap();
         assert!(svg.contains("u (nats), logarithmic") && svg.contains("far"));
-        let svg = sets(&[]).unwrap();
-        assert!(svg.contains("logarithmic"), "1 to 99 is more than 50-fold");
+        assert!(drawn(&inside, &[], &[]).unwrap().contains("logarithmic"), "1 to 99 is more than 50-fold");
         let narrow: Vec<f32> = (0..100).map(|i| 10.0 + i as f32).collect();
-        let svg = score_histogram("H", "u", Scores { name: "t", values: &narrow }, &[]).unwrap();
-        assert!(!svg.contains("logarithmic"));
+        assert!(!drawn(&narrow, &[], &[]).unwrap().contains("logarithmic"));
+    }
+
+    #[test]
+    fn thresholds_lie_on_the_axis() {
+        let values: Vec<f32> = (0..100).map(|i| 10.0 + i as f32).collect();
+        let svg = drawn(&values, &[], &[("doubtful".into(), 120.0), ("unfamiliar".into(), 400.0)]).unwrap();
+        assert!(svg.contains("unfamiliar") && svg.contains("\n400\n"), "{svg}");
     }
 
     #[test]
     fn equal_and_empty_scores() {
-        assert!(score_histogram("H", "u", Scores { name: "t", values: &[2.0; 9] }, &[]).is_ok());
-        assert!(score_histogram("H", "u", Scores { name: "t", values: &[] }, &[]).is_err());
+        assert!(drawn(&[2.0; 9], &[], &[]).is_ok());
+        assert!(drawn(&[], &[], &[]).is_err());
     }
 }

@@ -13,7 +13,7 @@
 use anyhow::{Result, ensure};
 use plotters::prelude::*;
 
-use super::style::{self, Axis, Entry, Frame, INK, MUTED, Mark, PX};
+use super::style::{self, Axis, Drawing, Entry, Frame, INK, MUTED, Mark, PX};
 use crate::data::Table;
 
 /// Points drawn per group; more hide each other and swell the file.
@@ -154,7 +154,7 @@ fn unit(mut x: Vec<f64>, other: &[f64]) -> Vec<f64> {
 ///
 /// # Errors
 /// No points.
-pub fn latent_scatter(title: &str, groups: &[Group], codes: &[PlaneCode]) -> Result<String> {
+pub fn latent_scatter(title: &str, groups: &[Group], codes: &[PlaneCode]) -> Result<Drawing> {
     ensure!(groups.iter().any(|g| !g.points.is_empty()), "no points to draw");
     let outlined = if codes.len() <= OUTLINED { codes } else { &[] };
     let outlines: Vec<Vec<(f64, f64)>> = outlined.iter().map(PlaneCode::outline).collect();
@@ -263,9 +263,9 @@ mod tests {
         assert!(points.iter().all(|p| p.1.abs() < 1e-9));
         let code = plane.code(&[2.0], &[0.25]).unwrap();
         let group = Group { name: "test".into(), points, ood: false };
-        let svg = latent_scatter("L", std::slice::from_ref(&group), &[code]).unwrap();
+        let svg = latent_scatter("L", std::slice::from_ref(&group), &[code]).unwrap().file();
         assert!(svg.contains("code means") && svg.contains("2 standard deviations") && !svg.contains("NaN"));
-        let svg = latent_scatter("L", &[group], &[code; OUTLINED + 1]).unwrap();
+        let svg = latent_scatter("L", &[group], &[code; OUTLINED + 1]).unwrap().file();
         assert!(svg.contains("code means") && !svg.contains("2 standard deviations"));
         assert!(latent_scatter("L", &[], &[]).is_err());
     }

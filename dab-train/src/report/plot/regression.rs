@@ -9,7 +9,7 @@
 use anyhow::{Result, ensure};
 use plotters::prelude::*;
 
-use super::style::{self, Axis, BLUE, Entry, Frame, INK, Mark, PALETTE, PX, VERMILLION};
+use super::style::{self, Axis, BLUE, Drawing, Entry, Frame, INK, Mark, PALETTE, PX, VERMILLION};
 
 /// The band is drawn no farther than this many data ranges beyond the data.
 const CUT: f64 = 0.3;
@@ -41,7 +41,7 @@ pub struct RegressionFigure<'a> {
 ///
 /// # Errors
 /// Slices of different length, or nothing to draw.
-pub fn regression(figure: &RegressionFigure) -> Result<String> {
+pub fn regression(figure: &RegressionFigure) -> Result<Drawing> {
     let n = figure.grid.len();
     ensure!(n >= 2, "a curve needs two grid points");
     for (what, length) in [
@@ -135,7 +135,7 @@ mod tests {
             truth: Some(&truth),
             train: &[(0.0, 1.0)],
         };
-        let svg = regression(&figure).unwrap();
+        let svg = regression(&figure).unwrap().file();
         for part in ["±2u", "training points", "truth", "&lt; b &amp;", "<polygon"] {
             assert!(svg.contains(part), "{part}");
         }
@@ -143,10 +143,10 @@ mod tests {
         assert!(svg.contains("cut off; it reaches ±∞"));
         let narrow = vec![1.0; 50];
         figure.half_width = &narrow;
-        assert!(!regression(&figure).unwrap().contains("cut off"), "a band that fits is whole");
+        assert!(!regression(&figure).unwrap().file().contains("cut off"), "a band that fits is whole");
         let peaked: Vec<f32> = (0..50).map(|i| if i == 20 { 1234.4 } else { 1.0 }).collect();
         figure.half_width = &peaked;
-        assert!(regression(&figure).unwrap().contains("cut off; it reaches ±1234"));
+        assert!(regression(&figure).unwrap().file().contains("cut off; it reaches ±1234"));
         figure.half_width = &wide[..3];
         assert!(regression(&figure).unwrap_err().to_string().contains("3 half-widths"));
     }

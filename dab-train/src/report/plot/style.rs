@@ -1,10 +1,11 @@
-//! One look for every figure: colours, type sizes, axes, the legend column.
+//! One look for every figure: colours, type sizes, axes.
 //!
-//! `Frame` (title, axes, legend) + a closure that draws the data → SVG text.
+//! `Frame` (title, axes, legend) + a closure that draws the data → [`Drawing`]: the plot as SVG, and title and legend beside
+//! it. The page sets these two as text, so that they wrap on a phone; [`Drawing::file`] puts them into one SVG.
 //!
 //! Colours are Okabe and Ito's eight, which stay apart under the common colour-vision deficiencies; a
 //! second round of eight is told by dashes. Text widths are never measured, since the SVG back end of a
-//! machine without fonts cannot: the legend has its own column instead of fitting itself to its text.
+//! machine without fonts cannot. The page's style sheet finds ground, ink and grid by their colours and turns them dark.
 
 use std::ops::Range;
 
@@ -32,25 +33,23 @@ const GRID: RGBColor = RGBColor(0xE4, 0xE4, 0xE4);
 
 /// Drawing units per pixel. The back end rounds to whole units: without this a smooth curve staggers.
 pub(super) const PX: i32 = 8;
-/// Pixels of the whole figure.
-const SIZE: (i32, i32) = (760, 440);
-/// Units of the legend column, of the head with the title, and of a legend line.
-const LEGEND: i32 = 220 * PX;
-const HEAD: i32 = 44 * PX;
-const LEGEND_LINE: i32 = 22 * PX;
-/// Legend entries that fit, and characters per entry.
-const LEGEND_ENTRIES: usize = 16;
-const LEGEND_CHARACTERS: usize = 30;
-/// The SVG back end divides sizes by 1.24: these come out as 16, 13 and 12 pixels.
-const TITLE_SIZE: f64 = 20.0 * PX as f64;
-const LABEL_SIZE: f64 = 16.0 * PX as f64;
-pub(super) const TICK_SIZE: f64 = 15.0 * PX as f64;
+/// Pixels of the plot: small, so that its text can be read on a phone, where it is shrunk to three quarters.
+const SIZE: (i32, i32) = (480, 320);
+/// Pixels that a file has beside the plot: the head with the title, the column of the legend, a line of it.
+const HEAD: i32 = 44;
+const LEGEND: i32 = 240;
+const LEGEND_LINE: i32 = 22;
+/// Legend entries that are shown, and characters per entry in a file.
+const LEGEND_ENTRIES: usize = 14;
+const LEGEND_CHARACTERS: usize = 32;
+/// The SVG back end divides sizes by 1.24: this comes out as 14 pixels, 9 or 10 on a phone.
+const TEXT_SIZE: f64 = 17.0 * PX as f64;
 const FONT: &str = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif";
 
 pub(super) type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
 /// How a legend entry is drawn beside its name.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Mark {
     Line,
     /// A line of one pixel.
@@ -65,16 +64,88 @@ pub(super) enum Mark {
 }
 
 /// One line of the legend.
-pub(super) struct Entry {
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// What the mark means.
     pub name: String,
-    pub color: RGBColor,
-    pub mark: Mark,
+    color: RGBColor,
+    mark: Mark,
 }
 
 impl Entry {
-    pub fn new(name: impl Into<String>, color: RGBColor, mark: Mark) -> Self {
+    pub(super) fn new(name: impl Into<String>, color: RGBColor, mark: Mark) -> Self {
         Self { name: name.into(), color, mark }
     }
+
+    /// The mark as SVG elements in a box of 26 × 14.
+    #[must_use]
+    pub fn key(&self) -> String {
+        let RGBColor(r, g, b) = self.color;
+        let color = format!("#{r:02X}{g:02X}{b:02X}");
+        let line = |width: u32, dashes: &str| {
+            format!("<path d=\"M2 7H24\" stroke=\"{color}\" stroke-width=\"{width}\"{dashes}/>")
+        };
+        match self.mark {
+            Mark::Line => line(3, ""),
+            Mark::Thin => line(1, ""),
+            Mark::Dashed => line(2, " stroke-dasharray=\"6 4\""),
+            Mark::Area(opacity) => format!(
+                "<rect x=\"2\" y=\"1\" width=\"22\" height=\"12\" fill=\"{color}\" fill-opacity=\"{opacity}\"/>"
+            ),
+            Mark::Dot => format!("<circle cx=\"13\" cy=\"7\" r=\"5\" fill=\"{color}\"/>"),
+            Mark::Cross => {
+                format!("<path d=\"M8 2L18 12M18 2L8 12\" stroke=\"{color}\" stroke-width=\"2\"/>")
+            }
+            Mark::None => String::new(),
+        }
+    }
+}
+
+/// A figure: its plot, and what stands beside it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Drawing {
+    /// Headline.
+    pub title: String,
+    /// What the marks mean; empty where there is nothing to tell apart.
+    pub legend: Vec<Entry>,
+    /// The plot alone, as SVG.
+    pub plot: String,
+}
+
+impl Drawing {
+    /// Everything in one SVG with a white ground, for a file.
+    #[must_use]
+    pub fn file(&self) -> String {
+        let column = if self.legend.is_empty() { 0 } else { LEGEND };
+        let (width, height) = (SIZE.0 + column, SIZE.1 + HEAD);
+        let place = format!("<svg x=\"0\" y=\"{HEAD}\" ");
+        let mut svg = format!(
+            "<svg width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
+             xmlns=\"http://www.w3.org/2000/svg\" font-family=\"{FONT}\" font-size=\"13\">\n\
+             <rect width=\"{width}\" height=\"{height}\" fill=\"#FFFFFF\"/>\n\
+             <text x=\"16\" y=\"28\" font-size=\"17\" font-weight=\"bold\" fill=\"#222222\">{}</text>\n{}\n",
+            escaped(&self.title),
+            self.plot.replacen("<svg ", &place, 1)
+        );
+        for (i, entry) in self.legend.iter().enumerate() {
+            let short = entry.name.chars().count() <= LEGEND_CHARACTERS;
+            let name = match short {
+                true => entry.name.clone(),
+                false => entry.name.chars().take(LEGEND_CHARACTERS - 1).chain(['…']).collect(),
+            };
+            let (x, y) = (SIZE.0 + 4, HEAD + 6 + LEGEND_LINE * i as i32);
+            svg += &format!(
+                "<g transform=\"translate({x} {y})\">{}<text x=\"34\" y=\"12\" fill=\"#222222\">{}</text></g>\n",
+                entry.key(),
+                escaped(&name)
+            );
+        }
+        svg + "</svg>\n"
+    }
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 /// One axis.
@@ -135,12 +206,12 @@ pub(super) fn percent(x: &f64) -> String {
     format!("{} %", number(&(x * 100.0)))
 }
 
-pub(super) fn text(size: f64, color: RGBColor) -> TextStyle<'static> {
-    (FONT, size).into_font().color(&color)
+pub(super) fn text(color: RGBColor) -> TextStyle<'static> {
+    (FONT, TEXT_SIZE).into_font().color(&color)
 }
 
-pub(super) fn anchored(size: f64, color: RGBColor, h: HPos, v: VPos) -> TextStyle<'static> {
-    text(size, color).pos(Pos::new(h, v))
+pub(super) fn anchored(color: RGBColor, h: HPos, v: VPos) -> TextStyle<'static> {
+    text(color).pos(Pos::new(h, v))
 }
 
 /// `low..high` widened a little, and never empty.
@@ -170,8 +241,8 @@ pub(super) fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     kept
 }
 
-/// Draws the frame, then the data, and returns the SVG.
-pub(super) fn draw(frame: Frame, data: impl FnOnce(&mut Chart) -> Result<()>) -> Result<String> {
+/// Draws the frame, then the data.
+pub(super) fn draw(frame: Frame, data: impl FnOnce(&mut Chart) -> Result<()>) -> Result<Drawing> {
     for axis in [&frame.x, &frame.y] {
         let Range { start, end } = axis.range;
         ensure!(start.is_finite() && end.is_finite() && start < end, "{}: no range to draw", axis.label);
@@ -180,25 +251,20 @@ pub(super) fn draw(frame: Frame, data: impl FnOnce(&mut Chart) -> Result<()>) ->
     {
         let units = ((SIZE.0 * PX) as u32, (SIZE.1 * PX) as u32);
         let root = SVGBackend::with_string(&mut svg, units).into_drawing_area();
-        root.fill(&WHITE)?;
-        root.draw_text(frame.title, &text(TITLE_SIZE, INK).into_font_bold(), (16 * PX, 12 * PX))?;
-        let column = if frame.legend.is_empty() { 8 * PX } else { LEGEND };
-        let (body, side) =
-            root.margin(HEAD, 6 * PX, 6 * PX, 0).split_horizontally((SIZE.0 - 6) * PX - column);
-        draw_legend(&side, &frame.legend)?;
-        let mut chart = ChartBuilder::on(&body)
-            .margin_right(14 * PX)
-            .margin_top(4 * PX)
-            .x_label_area_size(52 * PX)
-            .y_label_area_size(76 * PX)
+        let mut chart = ChartBuilder::on(&root)
+            .margin_left(4 * PX)
+            .margin_right(24 * PX)
+            .margin_top(12 * PX)
+            .x_label_area_size(50 * PX)
+            .y_label_area_size(66 * PX)
             .build_cartesian_2d(frame.x.range.clone(), frame.y.range.clone())?;
         let mut mesh = chart.configure_mesh();
         mesh.axis_style(stroke(MUTED, 1))
             .bold_line_style(stroke(GRID, 1))
             .light_line_style(TRANSPARENT)
             .set_all_tick_mark_size(5 * PX)
-            .label_style(text(TICK_SIZE, INK))
-            .axis_desc_style(text(LABEL_SIZE, INK))
+            .label_style(text(INK))
+            .axis_desc_style(text(INK))
             .x_desc(frame.x.label)
             .y_desc(frame.y.label)
             .x_labels(frame.x.ticks)
@@ -213,55 +279,14 @@ pub(super) fn draw(frame: Frame, data: impl FnOnce(&mut Chart) -> Result<()>) ->
         root.present()?;
     }
     let units = format!("width=\"{}\" height=\"{}\"", SIZE.0 * PX, SIZE.1 * PX);
-    Ok(svg.replacen(&units, &format!("width=\"{}\" height=\"{}\"", SIZE.0, SIZE.1), 1))
-}
-
-/// Bold is a property of the font, which a text style hides.
-trait Bold {
-    fn into_font_bold(self) -> TextStyle<'static>;
-}
-
-impl Bold for TextStyle<'static> {
-    fn into_font_bold(mut self) -> TextStyle<'static> {
-        self.font = self.font.style(FontStyle::Bold);
-        self
+    let plot = svg.replacen(&units, &format!("width=\"{}\" height=\"{}\"", SIZE.0, SIZE.1), 1);
+    let mut legend = frame.legend;
+    if legend.len() > LEGEND_ENTRIES {
+        let more = format!("and {} more", legend.len() + 1 - LEGEND_ENTRIES);
+        legend.truncate(LEGEND_ENTRIES - 1);
+        legend.push(Entry::new(more, MUTED, Mark::None));
     }
-}
-
-fn draw_legend(area: &DrawingArea<SVGBackend, plotters::coord::Shift>, entries: &[Entry]) -> Result<()> {
-    for (i, entry) in entries.iter().take(LEGEND_ENTRIES).enumerate() {
-        let y = 12 * PX + LEGEND_LINE * i as i32;
-        let line = stroke(entry.color, 3);
-        let path = |from: i32, to: i32| PathElement::new(vec![(from * PX, y), (to * PX, y)], line);
-        match entry.mark {
-            Mark::Line => area.draw(&path(4, 26))?,
-            Mark::Thin => {
-                area.draw(&PathElement::new(vec![(4 * PX, y), (26 * PX, y)], stroke(entry.color, 1)))?;
-            }
-            Mark::Dashed => {
-                area.draw(&path(4, 12))?;
-                area.draw(&path(18, 26))?;
-            }
-            Mark::Area(opacity) => {
-                let corners = [(4 * PX, y - 7 * PX), (26 * PX, y + 7 * PX)];
-                area.draw(&Rectangle::new(corners, entry.color.mix(opacity).filled()))?;
-                area.draw(&Rectangle::new(corners, stroke(GRID, 1)))?;
-            }
-            Mark::Dot => area.draw(&Circle::new((15 * PX, y), 5 * PX, entry.color.filled()))?,
-            Mark::Cross => area.draw(&Cross::new((15 * PX, y), 5 * PX, line))?,
-            Mark::None => {}
-        }
-        let last = i + 1 == LEGEND_ENTRIES && entries.len() > LEGEND_ENTRIES;
-        let name: String = if last {
-            format!("and {} more", entries.len() - i)
-        } else if entry.name.chars().count() > LEGEND_CHARACTERS {
-            entry.name.chars().take(LEGEND_CHARACTERS - 1).chain(['…']).collect()
-        } else {
-            entry.name.clone()
-        };
-        area.draw_text(&name, &anchored(TICK_SIZE, INK, HPos::Left, VPos::Center), (34 * PX, y))?;
-    }
-    Ok(())
+    Ok(Drawing { title: frame.title.to_owned(), legend, plot: plot.trim().to_owned() })
 }
 
 #[cfg(test)]

@@ -1,0 +1,164 @@
+//! `dab report`: an existing model and rows in, the one-page report out.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+use dab_core::Task;
+
+use super::fit;
+use crate::{
+    data::{
+        Table, Targets,
+        files::{self, FilePart, Labels},
+        rows::{Header, Layout, RowError, RowReader, RowSource},
+    },
+    export::{model_file::ModelFile, names},
+    report::{Extras, Report, subject::Subject},
+    support::files::AtomicFile,
+};
+
+/// Report how a model does on your rows, on one page.
+///
+/// The page opens with the answer in words: how many strangers it finds, whether its p-values can be trusted,
+/// whether its predictions are right. Then come figures, rows to look at, and a map. It is one file without any
+/// other, for the browser, a mail or a printer. `dab fit` and `dab train` write the same page, with a
+/// comparison against simple methods, which needs the training rows.
+///
+/// Give rows that the model has not seen: on rows that it learned from, everything looks familiar. A file is
+/// x.npy, x.npz:key, x.csv or x.csv:column (also .csv.gz).
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  dab report model.dab --data test.npy --labels y.npy --ood noise=noise.npy
+  dab report model.dab --data today.csv --labels today.csv:species -o today.html
+  dab report model.dab --data test.csv --targets test.csv:strength")]
+pub struct Args {
+    /// The model file
+    #[arg(value_name = "MODEL.dab")]
+    model: PathBuf,
+    /// Fresh rows of the kind that the model knows
+    #[arg(long, value_name = "FILE")]
+    data: String,
+    /// Their classes, if you know them
+    #[arg(long, value_name = "FILE", conflicts_with = "targets")]
+    labels: Option<String>,
+    /// The numbers that a regression should have predicted for them, if you know them
+    #[arg(long, value_name = "FILE")]
+    targets: Option<String>,
+    /// Rows from elsewhere, to see how well they are found; may be repeated
+    #[arg(long, value_name = "NAME=FILE")]
+    ood: Vec<String>,
+    /// Where to write the page
+    #[arg(short, long, default_value = "report.html", value_name = "FILE")]
+    output: PathBuf,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<()> {
+    let file = ModelFile::open(&args.model)?;
+    let model = file.model()?;
+    let shape = model.shape();
+    let answers = args.labels.as_ref().or(args.targets.as_ref());
+    let inputs = |source: &str| inputs(&file, shape.inputs, source);
+    let data = inputs(&args.data)?;
+    let targets = match (&args.labels, &args.targets) {
+        (Some(labels), _) => {
+            ensure!(
+                shape.task == Some(Task::Classification),
+                "--labels needs a model of classes, `{}` has none",
+                args.model.display()
+            );
+            Some(classes(&file, shape.outputs, labels)?)
+        }
+        (None, Some(targets)) => {
+            ensure!(
+                shape.task == Some(Task::Regression),
+                "--targets needs a regression, `{}` is none",
+                args.model.display()
+            );
+            let (table, _) = files::table(&FilePart::parse(targets), None)?;
+            ensure!(
+                table.cols == shape.outputs,
+                "{targets} has {} columns, the model predicts {}",
+                table.cols,
+                shape.outputs
+            );
+            Some(Targets::Regression(table))
+        }
+        (None, None) => None,
+    };
+    if let (Some(targets), Some(answers)) = (&targets, answers) {
+        ensure!(
+            targets.len() == data.rows,
+            "{} has {} rows but {answers} has {}: every row needs its own label or target",
+            args.data,
+            data.rows,
+            targets.len()
+        );
+    }
+    let ood = fit::ood_sets(&args.ood)?
+        .into_iter()
+        .map(|set| Ok((set.name, inputs(&set.file)?)))
+        .collect::<Result<Vec<_>>>()?;
+    let title = file.info.iter().find(|(key, _)| key == "experiment").map_or_else(
+        || args.model.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+        |(_, name)| name.clone(),
+    );
+    let subject = Subject::new(file.clone(), &data, targets, &ood)?;
+    let extras = Extras {
+        settings: file.info.clone(),
+        rows: (
+            1,
+            "Rows are counted from 1, as in dab explain MODEL FILE --row N, which says more about one."
+                .into(),
+        ),
+        ..Extras::default()
+    };
+    let report = Report::new(&title, &subject, extras)?;
+    AtomicFile::write(&args.output, report.html().as_bytes())
+        .with_context(|| format!("cannot write `{}`", args.output.display()))?;
+    super::print(&format!("{}\nreport in {}\n", report.headline(), args.output.display()))
+}
+
+/// Rows of a file as the model takes them: columns by name where both have names, as `dab score` reads them.
+fn inputs(file: &ModelFile, width: usize, source: &str) -> Result<Table> {
+    let layout =
+        Layout { inputs: width, names: file.input_names(width), header: Header::Auto, delimiter: b',' };
+    let source = RowSource::new(Path::new(source));
+    let mut rows = RowReader::open(&source, &layout)?;
+    let (mut row, mut values) = (vec![0.0; width], Vec::new());
+    loop {
+        match rows.next_into(&mut row) {
+            Ok(true) => values.extend_from_slice(&row),
+            Ok(false) => break,
+            Err(RowError::Bad(bad)) => bail!("{source}: {bad}"),
+            Err(RowError::End(error)) => return Err(error.context(source)),
+        }
+    }
+    ensure!(!values.is_empty(), "{source} has no rows");
+    Table::new(values.len() / width, width, values)
+}
+
+/// Labels as the model numbers its classes.
+fn classes(file: &ModelFile, count: usize, source: &str) -> Result<Targets> {
+    let names = names::find(&file.info, names::OUTPUTS, count);
+    let unknown = |label: &str| {
+        let known = names.as_ref().map_or_else(|| format!("0 to {}", count - 1), |names| names.join(", "));
+        anyhow::anyhow!(
+            "{source}: the model has no class {label} (it has {known}); give such rows as strangers, with --ood"
+        )
+    };
+    let labels = match files::labels(&FilePart::parse(source))? {
+        Labels::Words(words) => words,
+        // `dab fit` calls numbers that are no indices class_7.
+        Labels::Numbers(numbers) if names.is_some() => numbers.iter().map(|n| format!("class_{n}")).collect(),
+        Labels::Numbers(numbers) => numbers.iter().map(ToString::to_string).collect(),
+    };
+    let index = |label: &String| {
+        let found = match &names {
+            Some(names) => names.iter().position(|name| name == label),
+            None => label.parse().ok().filter(|&class: &usize| class < count),
+        };
+        found.map(|class| class as u32).ok_or_else(|| unknown(label))
+    };
+    Ok(Targets::Classes { labels: labels.iter().map(index).collect::<Result<_>>()?, count })
+}

@@ -1,0 +1,123 @@
+//! Rows that a person should look at: the strangest, the most ambiguous, and the strangers that nobody noticed.
+//!
+//! judged rows → a few [`Example`]s, each with the reason in words.
+
+use super::{
+    subject::{Judged, Set, Subject},
+    words::{percent, rounded},
+};
+use crate::data::Targets;
+
+/// Rows in each list.
+const SHOWN: usize = 5;
+
+/// One row and why it is here.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Example {
+    /// Which row of the set.
+    pub row: usize,
+    /// Its score.
+    pub score: f32,
+    /// Its p-value, where there is one.
+    pub p_value: Option<f32>,
+    /// Its verdict, where there is one.
+    pub verdict: Option<String>,
+    /// The reason.
+    pub words: String,
+}
+
+/// A headed list of rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Examples {
+    /// What they have in common.
+    pub title: String,
+    /// What to do with them.
+    pub advice: &'static str,
+    /// The first ones.
+    pub rows: Vec<Example>,
+}
+
+/// All lists that have a row; `first` is the number of the first row.
+#[must_use]
+pub fn examples(subject: &Subject, first: usize) -> Vec<Examples> {
+    let ambiguous = subject.test.rows.iter().any(|row| row.ambiguity.is_some());
+    let mut lists = vec![Examples {
+        title: "Strangest test rows".into(),
+        advice: "Broken sensors, wrong labels and rare cases show up here.",
+        rows: top(&subject.test, |row| row.score, |index, row| strange(subject, Some(index), row), first),
+    }];
+    if ambiguous {
+        let of = |row: &Judged| row.ambiguity.unwrap_or(f32::NEG_INFINITY);
+        lists.push(Examples {
+            title: "Most ambiguous test rows".into(),
+            advice: "Between two classes: the label, or the classes themselves, may be in doubt.",
+            rows: top(&subject.test, of, |index, row| between(subject, index, row), first),
+        });
+    }
+    for set in &subject.ood {
+        let missed = set.rows.iter().filter(|row| !row.alarms()).count();
+        lists.push(Examples {
+            title: format!("Most familiar rows of {}", set.name),
+            advice: if missed > 0 { "These strangers raise no alarm." } else { "Even these raise an alarm." },
+            rows: top(set, |row| -row.score, |_, row| strange(subject, None, row), first),
+        });
+    }
+    lists.retain(|list| !list.rows.is_empty());
+    lists
+}
+
+/// The rows with the largest `key`, each with its words.
+fn top(
+    set: &Set,
+    key: impl Fn(&Judged) -> f32,
+    words: impl Fn(usize, &Judged) -> String,
+    first: usize,
+) -> Vec<Example> {
+    let mut order: Vec<usize> = (0..set.rows.len()).collect();
+    order.sort_by(|&a, &b| key(&set.rows[b]).total_cmp(&key(&set.rows[a])));
+    order
+        .into_iter()
+        .take(SHOWN)
+        .map(|index| {
+            let row = &set.rows[index];
+            Example {
+                row: index + first,
+                score: row.score,
+                p_value: row.p_value,
+                verdict: row.verdict.map(|verdict| format!("{verdict:?}").to_lowercase()),
+                words: words(index, row),
+            }
+        })
+        .collect()
+}
+
+/// What a row is nearest to.
+fn strange(subject: &Subject, index: Option<usize>, row: &Judged) -> String {
+    let (code, distance) = row.nearest;
+    let mut words = format!("nearest to code {code}, at {} nats", rounded(f64::from(distance)));
+    if let Some([(class, share), _]) = row.classes().filter(|_| subject.classifies()) {
+        words += &format!("; would be called {} ({})", subject.classes[class], percent(f64::from(share)));
+    }
+    if let Some(view) = row.view.and_then(|view| subject.views.get(view)) {
+        words += &format!("; most surprised: {view}");
+    }
+    words + &truth(subject, index)
+}
+
+/// Which classes a row lies between.
+fn between(subject: &Subject, index: usize, row: &Judged) -> String {
+    let Some([first, second]) = row.classes() else { return String::new() };
+    let [a, b] = [first, second]
+        .map(|(class, share)| format!("{} ({})", subject.classes[class], percent(f64::from(share))));
+    format!("between {a} and {b}{}", truth(subject, Some(index)))
+}
+
+/// What a test row should have given.
+fn truth(subject: &Subject, index: Option<usize>) -> String {
+    let (Some(Targets::Classes { labels, .. }), Some(index)) = (&subject.targets, index) else {
+        return String::new();
+    };
+    labels
+        .get(index)
+        .map_or_else(String::new, |&label| format!("; labelled {}", subject.classes[label as usize]))
+}

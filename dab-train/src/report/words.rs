@@ -1,0 +1,423 @@
+//! The answer in words: measured numbers in, sentences out.
+//!
+//! [`Facts`] → [`answers`] → the cards at the top of the page; [`headline`] → its first sentence, and the command's line.
+//!
+//! A sentence claims no more than its numbers do. What was not measured is said to be unknown, together with what would tell.
+
+use super::contest::{Contest, Outcome};
+use crate::measure::{alarms::AlarmRate, metrics::Positive};
+
+/// Fewer held-out rows than this give no p-value of 0.01.
+const CALIBRATED: usize = 99;
+/// A set of which less is found is called badly found.
+const WELL_FOUND: f64 = 0.8;
+/// Found strangers must be this many times the false alarms to be called found at all.
+const TIMES: f64 = 2.0;
+
+/// How good the predictions are, beside predictions that ignore the input.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Skill {
+    /// Share of right classes; share of the commonest class among the same rows.
+    Accuracy(f64, f64),
+    /// Root mean square error; that of the best constant on the same rows; share of targets in the band, if there is one.
+    Error(f64, f64, Option<f64>),
+}
+
+/// What was measured.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Facts {
+    /// Held-out rows behind the p-values; `None` without a calibration table.
+    pub held_out: Option<usize>,
+    /// Fresh familiar rows.
+    pub rows: usize,
+    /// False alarms among them, at the rates of the model.
+    pub alarms: Vec<AlarmRate>,
+    /// Each set of strangers, and the share of it that raises an alarm.
+    pub found: Vec<(String, f64)>,
+    /// How many errors, and which share of all test rows, are called ambiguous, doubtful or unfamiliar.
+    pub flagged: Option<(usize, f64)>,
+    /// Strangers and errors, beside the baselines.
+    pub contests: Vec<Contest>,
+    /// How good the predictions are.
+    pub skill: Option<Skill>,
+    /// Bytes of flash and multiply-adds of a call.
+    pub cost: (usize, u64),
+}
+
+/// Whether an answer is what one hopes for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    /// It is.
+    Good,
+    /// In part.
+    Mixed,
+    /// It is not.
+    Bad,
+    /// Nobody knows.
+    Unknown,
+    /// It is neither good nor bad.
+    Fact,
+}
+
+/// One question, answered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// What a user asks.
+    pub question: &'static str,
+    /// Whether the answer is a good one.
+    pub tone: Tone,
+    /// The answer in a word or a number.
+    pub short: String,
+    /// The answer in a sentence or two.
+    pub words: String,
+    /// Its part of the headline; empty if it has none.
+    pub clause: String,
+}
+
+/// `5 %`, `4.8 %`, `97 %`: two digits, three next to 100.
+#[must_use]
+pub fn percent(share: f64) -> String {
+    let value = 100.0 * share;
+    let fine = value < 9.95 || (99.05..99.95).contains(&value);
+    let text = if fine { format!("{value:.1}") } else { format!("{value:.0}") };
+    format!("{} %", text.strip_suffix(".0").unwrap_or(&text))
+}
+
+/// `a`, `a and b`, `a, b and c`.
+fn listed(items: &[String]) -> String {
+    match items {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    letters
+        .next()
+        .map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect::<String>() + ".")
+}
+
+/// The first sentence of the page.
+#[must_use]
+pub fn headline(answers: &[Answer]) -> String {
+    let clauses: Vec<&str> = answers.iter().map(|a| a.clause.as_str()).filter(|c| !c.is_empty()).collect();
+    sentence(&clauses.join("; "))
+}
+
+/// Every question that the facts answer.
+#[must_use]
+pub fn answers(facts: &Facts) -> Vec<Answer> {
+    let mut list: Vec<Answer> = facts.skill.and_then(no_skill).into_iter().collect();
+    list.extend([strangers(facts), rivals(facts), p_values(facts)]);
+    list.extend(errors(facts));
+    list.extend(facts.skill.map(skill));
+    list.push(cost(facts));
+    list
+}
+
+/// The promised rate of alarms, and whether it is kept.
+fn doubtful(facts: &Facts) -> Option<&AlarmRate> {
+    facts.alarms.first()
+}
+
+fn strangers(facts: &Facts) -> Answer {
+    let question = "Does it find strangers?";
+    if facts.found.is_empty() {
+        return Answer {
+            question,
+            tone: Tone::Unknown,
+            short: "Not tried".into(),
+            words: "No rows from elsewhere were given. Give some with --ood NAME=FILE.".into(),
+            clause: "nobody has tried whether it finds strangers (--ood NAME=FILE)".into(),
+        };
+    }
+    let Some(promised) = doubtful(facts) else {
+        let auroc: Vec<String> = facts
+            .contests
+            .iter()
+            .filter(|contest| contest.job == Positive::OutOfDistribution)
+            .filter_map(|contest| Some(format!("{:.3} for {}", contest.main()?.auroc.mean, contest.name)))
+            .collect();
+        return Answer {
+            question,
+            tone: Tone::Unknown,
+            short: "No threshold".into(),
+            words: format!("AUROC {}. Without held-out rows there is no threshold.", listed(&auroc)),
+            clause: format!("ranks strangers with an AUROC of {}, but has no threshold", listed(&auroc)),
+        };
+    };
+    let by_share = |a: &&(String, f64), b: &&(String, f64)| a.1.total_cmp(&b.1);
+    let least = facts.found.iter().min_by(by_share).map_or(0.0, |found| found.1);
+    let most = facts.found.iter().max_by(by_share).map_or(0.0, |found| found.1);
+    let each: Vec<String> =
+        facts.found.iter().map(|(name, share)| format!("{} of {name}", percent(*share))).collect();
+    let short = match facts.found.len() {
+        1 => percent(least),
+        _ => format!("{} to {}", percent(least).trim_end_matches(" %"), percent(most)),
+    };
+    let tone = match least {
+        share if share < TIMES * promised.actual.max(promised.nominal) => Tone::Bad,
+        share if share < WELL_FOUND => Tone::Mixed,
+        _ => Tone::Good,
+    };
+    let rate = percent(promised.nominal);
+    let actual = match promised.kept {
+        _ if facts.rows == 0 => String::new(),
+        true => format!(" {} of the familiar rows did too.", percent(promised.actual)),
+        false => format!(" But so did {} of the familiar rows.", percent(promised.actual)),
+    };
+    let clause = match promised.kept {
+        true => format!("finds {} at {rate} false alarms", strange(&facts.found, &short)),
+        false => format!(
+            "finds {}, but with {} false alarms instead of {rate}",
+            strange(&facts.found, &short),
+            percent(promised.actual)
+        ),
+    };
+    let words = format!("{} raised an alarm, at a threshold for {rate} false alarms.{actual}", listed(&each));
+    Answer { question, tone, short, words, clause }
+}
+
+/// `97 % of strangers (8 and 9)`, or the range over several sets.
+fn strange(found: &[(String, f64)], short: &str) -> String {
+    match found {
+        [(name, _)] => format!("{short} of strangers ({name})"),
+        _ => format!("{short} of strangers, depending on the set,"),
+    }
+}
+
+fn rivals(facts: &Facts) -> Answer {
+    let question = "Is it better than simple methods?";
+    // Strangers are the model's first job; its errors are a question of their own.
+    let jobs = facts.contests.iter().filter(|contest| contest.job == Positive::OutOfDistribution);
+    let compared: Vec<(Outcome, &Contest)> =
+        jobs.filter_map(|contest| Some((contest.best_rival()?.outcome?, contest))).collect();
+    if compared.is_empty() {
+        let why = if facts.found.is_empty() {
+            "There are no strangers to find."
+        } else {
+            "This page was made without training rows, which simple methods need; `dab fit` compares them."
+        };
+        return Answer {
+            question,
+            tone: Tone::Unknown,
+            short: "Not compared".into(),
+            words: why.into(),
+            clause: String::new(),
+        };
+    }
+    let of = |wanted: Outcome| compared.iter().filter(move |(outcome, _)| *outcome == wanted);
+    let against = |(_, contest): &(Outcome, &Contest)| {
+        let rival = contest.best_rival().map_or("", |rival| rival.name.as_str());
+        format!("{rival} on {}", contest.name)
+    };
+    let names = |wanted: Outcome| of(wanted).map(against).collect::<Vec<_>>();
+    let (lost, tied, won) = (names(Outcome::Loses), names(Outcome::Ties), of(Outcome::Wins).count());
+    let figures: Vec<String> = compared
+        .iter()
+        .filter_map(|(_, contest)| {
+            let (own, rival) = (contest.main()?, contest.best_rival()?);
+            let (own, best, name) = (own.auroc.mean, rival.auroc.mean, &rival.name);
+            Some(format!("{}: AUROC {own:.3}, the best simple method ({name}) {best:.3}", contest.name))
+        })
+        .collect();
+    let mut clauses = Vec::new();
+    if won > 0 && lost.is_empty() && tied.is_empty() {
+        clauses.push("beats every simple method".to_owned());
+    } else if won > 0 {
+        clauses.push(format!("beats every simple method on {won} of {} sets", compared.len()));
+    }
+    if !tied.is_empty() {
+        clauses.push(format!("ties with {}", listed(&tied)));
+    }
+    if !lost.is_empty() {
+        clauses.push(format!("loses to {}", listed(&lost)));
+    }
+    let (tone, short) = match (lost.len(), tied.len(), won) {
+        (0, 0, _) => (Tone::Good, "Yes".to_owned()),
+        (0, _, 0) => (Tone::Good, "As good as the best".to_owned()),
+        (0, ..) => (Tone::Good, "Never worse".to_owned()),
+        (n, ..) if n == compared.len() => (Tone::Bad, "No".to_owned()),
+        (n, ..) => (Tone::Mixed, format!("Not on {n} of {} sets", compared.len())),
+    };
+    Answer { question, tone, short, words: figures.join(". ") + ".", clause: listed(&clauses) }
+}
+
+fn p_values(facts: &Facts) -> Answer {
+    let question = "Can its p-values be trusted?";
+    let answer = |tone, short: &str, words: String, clause: String| Answer {
+        question,
+        tone,
+        short: short.to_owned(),
+        words,
+        clause,
+    };
+    let (Some(held_out), Some(first)) = (facts.held_out, doubtful(facts)) else {
+        let words = "No row was held out to calibrate it: it gives scores, but no p-values and no verdicts.";
+        return answer(Tone::Bad, "There are none", words.into(), "it has no p-values".into());
+    };
+    let few = if held_out < CALIBRATED {
+        format!(" Only {held_out} rows calibrate it: no p-value falls below 1/{}.", held_out + 1)
+    } else {
+        String::new()
+    };
+    if facts.rows == 0 {
+        let words = format!("No fresh familiar rows were given to try them on.{few}");
+        return answer(Tone::Unknown, "Not tried", words, "nobody has tried its p-values".into());
+    }
+    let rate = |alarms: &AlarmRate| format!("{} at {}", percent(alarms.actual), percent(alarms.nominal));
+    let broken = facts.alarms.iter().find(|alarms| !alarms.kept);
+    let shown = broken.unwrap_or(first);
+    let [low, high] = shown.expected.map(percent);
+    let measured = format!(
+        "{} of {} fresh familiar rows are called {}{}, {} were promised; chance allows {low} to {high}.",
+        percent(shown.actual),
+        facts.rows,
+        shown.verdict,
+        if shown.verdict == "doubtful" { " or worse" } else { "" },
+        percent(shown.nominal)
+    );
+    if broken.is_some() {
+        let words = format!(
+            "{measured} The rows that calibrated it look more familiar than new ones: most often the network was trained \
+             on them. Give rows that it has not seen with --calibration FILE.{few}"
+        );
+        return answer(Tone::Bad, "No", words, format!("do not trust its p-values: {}", rate(shown)));
+    }
+    if let Some(rare) = facts.alarms.iter().find(|alarms| alarms.actual < alarms.expected[0]) {
+        let words = format!(
+            "Alarms are rarer than promised: {}. That is safe, but misses strangers.{few}",
+            rate(rare)
+        );
+        return answer(
+            Tone::Mixed,
+            "Too careful",
+            words,
+            format!("alarms are rarer than promised ({})", rate(rare)),
+        );
+    }
+    let tone = if few.is_empty() { Tone::Good } else { Tone::Mixed };
+    let short = if few.is_empty() { "Yes" } else { "Yes, coarsely" };
+    answer(tone, short, measured + &few, format!("trust its p-values: {}", rate(first)))
+}
+
+fn errors(facts: &Facts) -> Option<Answer> {
+    let contest = facts.contests.iter().find(|contest| contest.job == Positive::Misclassified)?;
+    let own = contest.main()?.auroc.mean;
+    let beside = contest.best_rival().map_or_else(String::new, |rival| {
+        let verb = match rival.outcome {
+            Some(Outcome::Wins) => "better than",
+            Some(Outcome::Loses) => "worse than",
+            _ => "as good as",
+        };
+        format!(", {verb} {} ({:.3})", rival.name, rival.auroc.mean)
+    });
+    let (wrong, right) = contest.counts;
+    let (short, share) = match facts.flagged {
+        Some((errors, all)) => (
+            format!("{errors} of {wrong} flagged"),
+            format!("{errors} of its {wrong} errors raise some alarm, and {} of all rows. ", percent(all)),
+        ),
+        None => (format!("AUROC {own:.3}"), String::new()),
+    };
+    let tone = match contest.best_rival().and_then(|rival| rival.outcome) {
+        Some(Outcome::Loses) => Tone::Mixed,
+        _ if own < 0.6 => Tone::Bad,
+        _ => Tone::Good,
+    };
+    let words =
+        format!("{share}Wrong before right answers: AUROC {own:.3}{beside}, of {} rows.", wrong + right);
+    Some(Answer { question: "Does it know its own errors?", tone, short, words, clause: String::new() })
+}
+
+/// Whether predictions ignore the input as well as a constant does.
+fn useless(skill: Skill) -> bool {
+    match skill {
+        Skill::Accuracy(accuracy, commonest) => accuracy <= commonest,
+        Skill::Error(rmse, trivial, _) => rmse >= trivial,
+    }
+}
+
+/// What must be said before anything else.
+fn no_skill(skill: Skill) -> Option<Answer> {
+    let (words, clause) = match skill {
+        _ if !useless(skill) => return None,
+        Skill::Accuracy(accuracy, commonest) => (
+            format!(
+                "Its classes are right for {} of the rows; always answering the commonest class is right for {}. Either \
+                 the labels do not belong to these rows, or they cannot be told from these inputs.",
+                percent(accuracy),
+                percent(commonest)
+            ),
+            "its classes are no better than guessing: do not use them",
+        ),
+        Skill::Error(rmse, trivial, _) => (
+            format!(
+                "Its error is {}; always predicting the mean has {}. Either the targets do not belong to these rows, or \
+                 they cannot be told from these inputs.",
+                rounded(rmse),
+                rounded(trivial)
+            ),
+            "its predictions are no better than the mean: do not use them",
+        ),
+    };
+    let (question, short) = ("Has it learnt anything?", "No".to_owned());
+    Some(Answer { question, tone: Tone::Bad, short, words, clause: clause.to_owned() })
+}
+
+fn skill(skill: Skill) -> Answer {
+    let tone = if useless(skill) { Tone::Bad } else { Tone::Good };
+    let (short, words) = match skill {
+        Skill::Accuracy(accuracy, commonest) => (
+            percent(accuracy),
+            format!(
+                "of the classes are right; always answering the commonest one gives {}.",
+                percent(commonest)
+            ),
+        ),
+        Skill::Error(rmse, trivial, coverage) => (
+            format!("±{}", rounded(rmse)),
+            format!(
+                "root mean square error; always predicting the mean has {}.{}",
+                rounded(trivial),
+                coverage.map_or_else(String::new, |c| format!(
+                    " {} of the targets lie in the band ŷ ± 2su.",
+                    percent(c)
+                ))
+            ),
+        ),
+    };
+    Answer { question: "Are its predictions right?", tone, short, words, clause: String::new() }
+}
+
+fn cost(facts: &Facts) -> Answer {
+    let (bytes, multiply_adds) = facts.cost;
+    let size = |n: f64| match n {
+        n if n >= 1e6 => format!("{:.1} million", n / 1e6),
+        n if n >= 1e4 => format!("{:.0},000", n / 1e3),
+        n => format!("{n:.0}"),
+    };
+    Answer {
+        question: "What does it cost?",
+        tone: Tone::Fact,
+        short: format!("{} KB", (bytes as f64 / 1024.0).ceil()),
+        words: format!("of flash, and {} multiply-adds per input.", size(multiply_adds as f64)),
+        clause: String::new(),
+    }
+}
+
+/// Three significant digits.
+#[must_use]
+pub fn rounded(x: f64) -> String {
+    if x == 0.0 || !x.is_finite() {
+        return x.to_string();
+    }
+    let decimals = (2.0 - x.abs().log10().floor()).clamp(0.0, 9.0) as usize;
+    format!("{x:.decimals$}")
+}
+
+#[cfg(test)]
+#[path = "words_tests.rs"]
+mod tests;

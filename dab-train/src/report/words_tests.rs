@@ -1,0 +1,198 @@
+//! Every case of the words: what was measured, what was not, and what went wrong.
+
+use super::*;
+use crate::{
+    measure::metrics::Summary,
+    report::contest::{Entry, Role},
+};
+
+fn alarms(nominal: f32, actual: f64, kept: bool) -> AlarmRate {
+    let expected = [0.02, 0.09];
+    AlarmRate { expected, actual, kept, ..AlarmRate::new("", "doubtful", nominal, &[], 118) }
+}
+
+fn entry(name: &str, auroc: f64, outcome: Option<Outcome>) -> Entry {
+    let (auroc, main) = (Summary::of(&[auroc]).unwrap(), outcome.is_none());
+    let role = if main { Role::Unfamiliarity } else { Role::Rival };
+    Entry { name: name.into(), role, main, auroc, second: None, outcome }
+}
+
+fn contest(name: &str, own: f64, rival: f64, outcome: Outcome) -> Contest {
+    let entries = vec![entry("1-NN", rival, Some(outcome)), entry("dab", own, None)];
+    Contest { name: name.into(), job: Positive::OutOfDistribution, counts: (354, 288), entries }
+}
+
+/// What the issue asks for: a good model on digits.
+fn good() -> Facts {
+    Facts {
+        held_out: Some(118),
+        rows: 288,
+        alarms: vec![alarms(0.05, 0.048, true)],
+        found: vec![("8 and 9".into(), 0.97)],
+        contests: vec![contest("8 and 9", 0.99, 0.994, Outcome::Ties)],
+        skill: Some(Skill::Accuracy(0.996, 0.13)),
+        cost: (120_097, 24_000),
+        ..Facts::default()
+    }
+}
+
+fn told(facts: &Facts) -> String {
+    let all = answers(facts);
+    let each: Vec<String> = all.iter().map(|a| format!("{} {} {}", a.question, a.short, a.words)).collect();
+    format!("{}\n{}", headline(&all), each.join("\n"))
+}
+
+#[track_caller]
+fn says(facts: &Facts, parts: &[&str]) {
+    let words = told(facts);
+    for part in parts {
+        assert!(words.contains(part), "{part:?} is missing in\n{words}");
+    }
+}
+
+#[test]
+fn a_good_model_is_praised_in_one_sentence() {
+    let first = headline(&answers(&good()));
+    assert_eq!(
+        first,
+        "Finds 97 % of strangers (8 and 9) at 5 % false alarms; ties with 1-NN on 8 and 9; trust its p-values: 4.8 % at 5 %."
+    );
+    says(
+        &good(),
+        &[
+            "As good as the best",
+            "99.6 % of the classes are right",
+            "118 KB of flash, and 24,000 multiply-adds",
+        ],
+    );
+    assert!(answers(&good()).iter().all(|answer| matches!(answer.tone, Tone::Good | Tone::Fact)));
+}
+
+#[test]
+fn without_strangers_nothing_is_claimed_about_them() {
+    let facts = Facts { found: Vec::new(), contests: Vec::new(), ..good() };
+    says(
+        &facts,
+        &[
+            "Nobody has tried whether it finds strangers",
+            "Not tried",
+            "--ood NAME=FILE",
+            "There are no strangers",
+        ],
+    );
+    assert!(!told(&facts).contains("Finds"));
+}
+
+#[test]
+fn without_fresh_rows_the_p_values_are_not_judged() {
+    let facts = Facts { rows: 0, skill: None, contests: Vec::new(), ..good() };
+    says(&facts, &["nobody has tried its p-values", "No fresh familiar rows were given"]);
+    assert!(!told(&facts).contains("rust its p-values"));
+}
+
+#[test]
+fn few_held_out_rows_are_named() {
+    says(&Facts { held_out: Some(50), ..good() }, &["Only 50 rows calibrate it", "1/51", "Yes, coarsely"]);
+}
+
+#[test]
+fn a_model_without_calibration_has_no_p_values() {
+    let facts = Facts { held_out: None, alarms: Vec::new(), ..good() };
+    says(
+        &facts,
+        &["it has no p-values", "There are none", "AUROC of 0.990 for 8 and 9, but has no threshold"],
+    );
+}
+
+#[test]
+fn p_values_that_break_their_promise_are_not_to_be_trusted() {
+    let facts = Facts { alarms: vec![alarms(0.05, 0.206, false)], ..good() };
+    says(
+        &facts,
+        &[
+            "do not trust its p-values: 21 % at 5 %",
+            "but with 21 % false alarms instead of 5 %",
+            "5 % were promised; chance allows 2 % to 9 %",
+            "--calibration FILE",
+        ],
+    );
+    let careful = Facts { alarms: vec![alarms(0.05, 0.004, true)], ..good() };
+    says(&careful, &["alarms are rarer than promised (0.4 % at 5 %)", "Too careful"]);
+}
+
+#[test]
+fn a_promise_that_breaks_at_one_rate_only_is_broken() {
+    let facts = Facts { alarms: vec![alarms(0.05, 0.05, true), alarms(0.01, 0.1, false)], ..good() };
+    says(&facts, &["do not trust its p-values: 10 % at 1 %"]);
+}
+
+#[test]
+fn what_is_no_better_than_guessing_is_said_first() {
+    let facts = Facts { skill: Some(Skill::Accuracy(0.11, 0.13)), ..good() };
+    let first = headline(&answers(&facts));
+    assert!(first.starts_with("Its classes are no better than guessing: do not use them; "), "{first}");
+    let facts = Facts { skill: Some(Skill::Error(80.6, 77.3, Some(0.94))), ..good() };
+    says(
+        &facts,
+        &[
+            "Its predictions are no better than the mean",
+            "error is 80.6",
+            "94 % of the targets lie in the band",
+        ],
+    );
+}
+
+#[test]
+fn wins_ties_and_losses_are_counted() {
+    let mut facts = good();
+    facts.contests = vec![contest("SVHN", 0.99, 0.95, Outcome::Wins)];
+    says(&facts, &["beats every simple method;"]);
+    facts.contests.push(contest("CINIC", 0.70, 0.71, Outcome::Loses));
+    facts.found = vec![("SVHN".into(), 0.93), ("CINIC".into(), 0.21)];
+    says(
+        &facts,
+        &[
+            "beats every simple method on 1 of 2 sets and loses to 1-NN on CINIC",
+            "Not on 1 of 2 sets",
+            "inds 21 to 93 % of strangers, depending on the set, at 5 % false alarms",
+            "CINIC: AUROC 0.700, the best simple method (1-NN) 0.710",
+        ],
+    );
+    facts.contests.remove(0);
+    says(&facts, &["simple methods? No "]);
+}
+
+#[test]
+fn strangers_that_pass_as_familiar_are_bad_news() {
+    let facts = Facts { found: vec![("near".into(), 0.06)], ..good() };
+    assert_eq!(answers(&facts)[0].tone, Tone::Bad);
+    let facts = Facts { found: vec![("near".into(), 0.5)], ..good() };
+    assert_eq!(answers(&facts)[0].tone, Tone::Mixed);
+}
+
+#[test]
+fn errors_have_an_answer_of_their_own() {
+    let mut facts = good();
+    facts.contests.push(Contest {
+        job: Positive::Misclassified,
+        counts: (12, 276),
+        ..contest("the model's own errors", 0.93, 0.95, Outcome::Loses)
+    });
+    facts.flagged = Some((9, 0.08));
+    says(
+        &facts,
+        &[
+            "9 of 12 flagged",
+            "9 of its 12 errors raise some alarm, and 8 % of all rows",
+            "0.930, worse than 1-NN (0.950)",
+        ],
+    );
+    assert!(!headline(&answers(&facts)).contains("errors"));
+}
+
+#[test]
+fn numbers_read_well() {
+    let shown = [0.0, 0.002, 0.05, 0.0483, 0.206, 0.97, 0.994, 1.0].map(percent);
+    assert_eq!(shown, ["0 %", "0.2 %", "5 %", "4.8 %", "21 %", "97 %", "99.4 %", "100 %"]);
+    assert_eq!([0.012345, 1.5, 123.456, 0.0].map(rounded), ["0.0123", "1.50", "123", "0"]);
+}
