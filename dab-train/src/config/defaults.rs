@@ -1,6 +1,6 @@
 //! Settings for anybody's features: what `dab fit` runs when it is told nothing else.
 //!
-//! [`retrofit`] computes a model; its views are chosen on training rows (`crate::choose`). [`experiment`] learns one by
+//! [`retrofit`] computes a model; its views are chosen on training rows (room `choose`). [`experiment`] learns one by
 //! gradients, which `dab fit --learn` asks for:
 //!
 //! ```text
