@@ -14,20 +14,17 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Error, Result, anyhow, bail, ensure};
 use npyz::{DType, NpyFile, NpyHeader, Order, TypeChar};
 use zip::ZipArchive;
 
 use super::{
-    rows::{csv::FirstRow, unpack::unpack},
+    rows::{csv::FirstRow, npy::Scalar, unpack::unpack},
     table::Table,
 };
 
 /// What may stand before a `:part`.
 const PART_EXTENSIONS: [&str; 3] = [".npz", ".csv", ".csv.gz"];
-
-/// What a truncated array says.
-const SHORT: &str = "its numbers end too early";
 
 /// A file and, for containers, which part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,7 +104,10 @@ struct Csv {
 pub fn table(source: &FilePart, without: Option<&str>) -> Result<(Table, Vec<String>)> {
     let what = source.path.display().to_string();
     let (table, names) = match source.format()? {
-        Format::Npy => (array(open_npy(&source.path)?).with_context(|| what.clone())?, Vec::new()),
+        Format::Npy => {
+            let (header, bytes) = read_npy(&source.path)?;
+            (array(&header, &bytes).with_context(|| what.clone())?, Vec::new())
+        }
         Format::Npz => {
             let mut npz = Npz::open(&source.path)?;
             let key = npz.key(source.part.as_deref())?;
@@ -132,7 +132,8 @@ pub fn table(source: &FilePart, without: Option<&str>) -> Result<(Table, Vec<Str
 pub fn labels(source: &FilePart) -> Result<Labels> {
     match source.format()? {
         Format::Npy => {
-            array_labels(open_npy(&source.path)?).with_context(|| source.path.display().to_string())
+            let (header, bytes) = read_npy(&source.path)?;
+            array_labels(&header, &bytes).with_context(|| source.path.display().to_string())
         }
         Format::Npz => {
             let mut npz = Npz::open(&source.path)?;
@@ -151,20 +152,18 @@ pub fn labels(source: &FilePart) -> Result<Labels> {
             }
             let numbers: Option<Vec<f64>> = words.iter().map(|w| w.parse().ok()).collect();
             match numbers {
-                Some(numbers) => whole_numbers(numbers).with_context(|| source.path.display().to_string()),
+                Some(numbers) => match numbers.iter().find(|x| x.fract() != 0.0) {
+                    Some(&x) => Err(no_class(x).context(source.path.display().to_string())),
+                    None => Ok(Labels::Numbers(numbers.into_iter().map(|x| x as i64).collect())),
+                },
                 None => Ok(Labels::Words(words)),
             }
         }
     }
 }
 
-/// Labels that were stored as real numbers.
-fn whole_numbers(values: impl IntoIterator<Item = f64>) -> Result<Labels> {
-    let whole = |x: f64| if x.fract() == 0.0 { Ok(x as i64) } else { Err(x) };
-    let labels: Result<Vec<i64>, f64> = values.into_iter().map(whole).collect();
-    labels.map(Labels::Numbers).map_err(|x| {
-        anyhow!("label {x} is no whole number, so no class; numbers to predict are targets (--targets)")
-    })
+fn no_class(label: f64) -> Error {
+    anyhow!("label {label} is no whole number, so no class; numbers to predict are targets (--targets)")
 }
 
 /// Numbers the distinct labels in their order: the smallest number, or the first word, is class 0.
@@ -297,7 +296,7 @@ impl Npz {
     /// When there is no such array or it is no table of numbers.
     pub fn table(&mut self, key: &str) -> Result<Table> {
         let (header, bytes) = self.read(key)?;
-        array(NpyFile::with_header(header, bytes.as_slice())).with_context(|| self.here(key))
+        array(&header, &bytes).with_context(|| self.here(key))
     }
 
     /// The array `key` as bytes with its shape.
@@ -307,13 +306,13 @@ impl Npz {
     pub fn bytes(&mut self, key: &str) -> Result<(Vec<usize>, Vec<u8>)> {
         let (header, bytes) = self.read(key)?;
         let here = self.here(key);
-        let npy = NpyFile::with_header(header, bytes.as_slice());
+        let (scalar, _) = values(&header, &bytes).with_context(|| here.clone())?;
         ensure!(
-            scalar_type(&npy)? == (TypeChar::Uint, 1) && npy.order() == Order::C,
-            "{here}: expected bytes (uint8) in C order"
+            scalar.is_byte() && header.order() == Order::C,
+            "{here}: expected bytes (uint8) in C order, found {}",
+            header.dtype().descr()
         );
-        let shape = npy.shape().iter().map(|&n| n as usize).collect();
-        Ok((shape, npy.into_vec::<u8>().context(here)?))
+        Ok((header.shape().iter().map(|&n| n as usize).collect(), bytes))
     }
 
     /// The array `key` as labels.
@@ -322,90 +321,55 @@ impl Npz {
     /// When there is no such array or it is no list of labels.
     pub fn labels(&mut self, key: &str) -> Result<Labels> {
         let (header, bytes) = self.read(key)?;
-        array_labels(NpyFile::with_header(header, bytes.as_slice())).with_context(|| self.here(key))
+        array_labels(&header, &bytes).with_context(|| self.here(key))
     }
 }
 
-fn open_npy(path: &Path) -> Result<NpyFile<BufReader<File>>> {
-    NpyFile::new(BufReader::new(open(path)?)).with_context(|| format!("{} is no npy file", path.display()))
+/// Header and data of an npy file.
+fn read_npy(path: &Path) -> Result<(NpyHeader, Vec<u8>)> {
+    let mut file = BufReader::new(open(path)?);
+    let header =
+        NpyHeader::from_reader(&mut file).with_context(|| format!("{} is no npy file", path.display()))?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok((header, bytes))
 }
 
-fn scalar_type<R: Read>(npy: &NpyFile<R>) -> Result<(TypeChar, u64)> {
-    match npy.dtype() {
-        DType::Plain(t) => Ok((t.type_char(), t.size_field())),
-        other => bail!("a structured array ({}); expected plain numbers", other.descr()),
-    }
+/// The values of an array one by one, as they are stored.
+fn values<'a>(header: &NpyHeader, bytes: &'a [u8]) -> Result<(Scalar, impl Fn(usize) -> &'a [u8])> {
+    let scalar = Scalar::new(&header.dtype())?;
+    let count = header.shape().iter().try_fold(scalar.size as u64, |product, &n| product.checked_mul(n));
+    ensure!(count.is_some_and(|count| count <= bytes.len() as u64), "its numbers end too early");
+    Ok((scalar, move |at: usize| &bytes[at * scalar.size..(at + 1) * scalar.size]))
 }
 
-fn array<R: Read>(npy: NpyFile<R>) -> Result<Table> {
-    let (rows, cols) = match *npy.shape() {
+fn array(header: &NpyHeader, bytes: &[u8]) -> Result<Table> {
+    let (rows, cols) = match *header.shape() {
         [n] => (n as usize, 1),
         [n, m] => (n as usize, m as usize),
         ref shape => bail!("shape {shape:?}; expected rows × columns: save x.reshape(len(x), -1)"),
     };
-    let transposed = npy.order() == Order::Fortran && cols > 1;
-    let kind = scalar_type(&npy)?;
-    macro_rules! numbers {
-        ($($pattern:pat => $type:ty, $convert:expr;)*) => {
-            match kind {
-                $($pattern => npy.into_vec::<$type>().context(SHORT)?.into_iter().map($convert)
-                    .collect::<Vec<f32>>(),)*
-                (kind, size) => bail!(
-                    "element type {kind:?} of {size} bytes; expected real numbers: save x.astype(\"float32\")"
-                ),
-            }
-        };
-    }
-    let mut values = numbers! {
-        (TypeChar::Float, 2) => half::f16, half::f16::to_f32;
-        (TypeChar::Float, 4) => f32, |x| x;
-        (TypeChar::Float, 8) => f64, |x| x as f32;
-        (TypeChar::Int, 1) => i8, f32::from;
-        (TypeChar::Int, 2) => i16, f32::from;
-        (TypeChar::Int, 4) => i32, |x| x as f32;
-        (TypeChar::Int, 8) => i64, |x| x as f32;
-        (TypeChar::Uint, 1) => u8, f32::from;
-        (TypeChar::Uint, 2) => u16, f32::from;
-        (TypeChar::Uint, 4) => u32, |x| x as f32;
-        (TypeChar::Uint, 8) => u64, |x| x as f32;
-        (TypeChar::Bool, _) => bool, |x| f32::from(u8::from(x));
-    };
-    if transposed {
-        values = (0..rows * cols).map(|i| values[(i % cols) * rows + i / cols]).collect();
-    }
-    Table::new(rows, cols, values)
+    let (scalar, value) = values(header, bytes)?;
+    let columns_first = header.order() == Order::Fortran && cols > 1;
+    let place = |i: usize| if columns_first { (i % cols) * rows + i / cols } else { i };
+    Table::new(rows, cols, (0..rows * cols).map(|i| scalar.value(value(place(i))) as f32).collect())
 }
 
-fn array_labels<R: Read>(npy: NpyFile<R>) -> Result<Labels> {
-    match npy.shape() {
-        [_] | [_, 1] => {}
-        shape => bail!("labels of shape {shape:?}; expected one per row: of one-hot rows save y.argmax(1)"),
+fn array_labels(header: &NpyHeader, bytes: &[u8]) -> Result<Labels> {
+    let count = match *header.shape() {
+        [n] | [n, 1] => n as usize,
+        ref shape => {
+            bail!("labels of shape {shape:?}; expected one per row: of one-hot rows save y.argmax(1)")
+        }
+    };
+    if let DType::Plain(kind) = header.dtype()
+        && matches!(kind.type_char(), TypeChar::UnicodeStr | TypeChar::ByteStr)
+    {
+        return Ok(Labels::Words(NpyFile::with_header(header.clone(), bytes).into_vec()?));
     }
-    macro_rules! integers {
-        ($($pattern:pat => $type:ty;)*) => {
-            match scalar_type(&npy)? {
-                $($pattern => npy.into_vec::<$type>().context(SHORT)?.into_iter()
-                    .map(|x| i64::try_from(x).map_err(|_| anyhow!("label {x} is too large")))
-                    .collect::<Result<Vec<i64>>>().map(Labels::Numbers),)*
-                (TypeChar::UnicodeStr | TypeChar::ByteStr, _) => Ok(Labels::Words(npy.into_vec::<String>()?)),
-                (TypeChar::Float, _) => {
-                    whole_numbers(array(npy)?.values.into_iter().map(f64::from))
-                }
-                (kind, _) => bail!("labels of type {kind:?}; expected whole numbers or text"),
-            }
-        };
-    }
-    integers! {
-        (TypeChar::Int, 1) => i8;
-        (TypeChar::Int, 2) => i16;
-        (TypeChar::Int, 4) => i32;
-        (TypeChar::Int, 8) => i64;
-        (TypeChar::Uint, 1) => u8;
-        (TypeChar::Uint, 2) => u16;
-        (TypeChar::Uint, 4) => u32;
-        (TypeChar::Uint, 8) => u64;
-        (TypeChar::Bool, _) => bool;
-    }
+    let (scalar, value) = values(header, bytes).context("labels are whole numbers or text")?;
+    let labels: Result<Vec<i64>, f64> = (0..count).map(|i| scalar.whole(value(i))).collect();
+    labels.map(Labels::Numbers).map_err(no_class)
 }
 
 fn read_csv(path: &Path) -> Result<Csv> {

@@ -373,7 +373,7 @@ fn files_that_cannot_be_used_are_refused_and_nothing_is_written() {
         ("--features cube.npy --labels y.npy", "cube.npy: shape [150, 2, 4]; expected rows × columns"),
         ("--features constant.npy --labels y.npy", "every input column is constant"),
         ("--features nothing.npy --labels y.npy", "nothing.npy: 0 rows × 4 columns"),
-        ("--features complex.npy --labels y.npy", "complex.npy: element type Complex"),
+        ("--features complex.npy --labels y.npy", "complex.npy: values of type"),
         ("--features cut.npy --labels y.npy", "cut.npy: its numbers end too early"),
         ("--features empty.npy --labels y.npy", "empty.npy is empty (0 bytes)"),
         ("--features empty.csv --labels y.npy", "empty.csv is empty (0 bytes)"),

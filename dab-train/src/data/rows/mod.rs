@@ -5,7 +5,7 @@
 //! [`BadRow`] and the next one may be fine; everything else ends the stream.
 
 pub(crate) mod csv;
-mod npy;
+pub(crate) mod npy;
 pub(crate) mod unpack;
 
 use std::fmt;

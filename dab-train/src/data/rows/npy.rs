@@ -16,17 +16,23 @@ use super::{BadRow, Fault, Layout, ReadProgress, RowError};
 /// Values that a block of a Fortran-ordered array holds.
 const BLOCK: usize = 1 << 20;
 
-/// Type of the values in a file.
+/// Type of the values in a file, and what they are as numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Scalar {
+pub(crate) struct Scalar {
     kind: TypeChar,
-    size: usize,
+    /// Bytes of a value.
+    pub size: usize,
     big_endian: bool,
 }
 
 impl Scalar {
-    fn new(dtype: &DType) -> Result<Self> {
-        let unreadable = || anyhow!("values of type {} cannot be read: save float32", dtype.descr());
+    pub(crate) fn new(dtype: &DType) -> Result<Self> {
+        let unreadable = || {
+            anyhow!(
+                "values of type {} cannot be read: save real numbers, x.astype(\"float32\")",
+                dtype.descr()
+            )
+        };
         let DType::Plain(ty) = dtype else { return Err(unreadable()) };
         let (kind, size) = (ty.type_char(), ty.num_bytes().unwrap_or(0));
         let known = match kind {
@@ -39,23 +45,47 @@ impl Scalar {
         if known { Ok(Self { kind, size, big_endian }) } else { Err(unreadable()) }
     }
 
-    /// One value from its bytes.
-    #[inline]
-    fn value(self, bytes: &[u8]) -> f64 {
+    /// Whether it is a byte, as those of images are.
+    pub(crate) fn is_byte(self) -> bool {
+        (self.kind, self.size) == (TypeChar::Uint, 1)
+    }
+
+    fn raw(self, bytes: &[u8]) -> u64 {
         let mut le = [0; 8];
         le[..self.size].copy_from_slice(bytes);
         if self.big_endian {
             le[..self.size].reverse();
         }
-        let raw = u64::from_le_bytes(le);
-        // Shifting to the top and back extends the sign.
+        u64::from_le_bytes(le)
+    }
+
+    /// A signed number of fewer than eight bytes: shifting to the top and back extends the sign.
+    fn signed(self, raw: u64) -> i64 {
         let unused = 64 - 8 * self.size as u32;
+        ((raw << unused) as i64) >> unused
+    }
+
+    /// One value from its bytes.
+    #[inline]
+    pub(crate) fn value(self, bytes: &[u8]) -> f64 {
+        let raw = self.raw(bytes);
         match (self.kind, self.size) {
             (TypeChar::Float, 2) => f16::from_bits(raw as u16).into(),
             (TypeChar::Float, 4) => f32::from_bits(raw as u32).into(),
             (TypeChar::Float, _) => f64::from_bits(raw),
-            (TypeChar::Int, _) => (((raw << unused) as i64) >> unused) as f64,
+            (TypeChar::Int, _) => self.signed(raw) as f64,
             _ => raw as f64,
+        }
+    }
+
+    /// One value as a whole number, exactly; the value itself if it is none, or too large.
+    pub(crate) fn whole(self, bytes: &[u8]) -> Result<i64, f64> {
+        let value = self.value(bytes);
+        match self.kind {
+            TypeChar::Float if value.fract() == 0.0 => Ok(value as i64),
+            TypeChar::Float => Err(value),
+            TypeChar::Int => Ok(self.signed(self.raw(bytes))),
+            _ => i64::try_from(self.raw(bytes)).map_err(|_| value),
         }
     }
 }
