@@ -6,7 +6,7 @@
 //! w_κ = π(κ) exp(−α (D_κ − D_min)),   π_x(κ) = w_κ / Σ w,   u = D_min + Σ w_κ (D_κ − D_min) / Σ w
 //! ```
 //!
-//! Surprising: no logarithm of a prior is needed. D_min is the smallest distance *among codes with a
+//! No logarithm of a prior is needed. D_min is the smallest distance *among codes with a
 //! positive prior*; its own weight is its prior, so the sum is never zero, a prior of 0 is simply a
 //! weight of 0, and saturated distances cancel to 0 instead of giving ∞ − ∞.
 //!

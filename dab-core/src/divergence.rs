@@ -8,7 +8,7 @@
 //!   = ½ [ Σᵢ ( ‖(R V)ᵢ‖² + (R (μ − m))ᵢ² ) − d + ln|Σ_κ| − ln|Σ| ]
 //! ```
 //!
-//! Surprising: row i of the second line is the KL chain rule. What row i adds is the divergence of
+//! Row i of the second line is the KL chain rule. What row i adds is the divergence of
 //! dimension i given the dimensions before it, so the same rows explain the distance
 //! ([`per_dimension_into`]).
 

@@ -7,7 +7,7 @@
 //! constant: Σ = I, ln|Σ| = 0
 //! ```
 //!
-//! Surprising: a full covariance is never formed. Both full encoders give a square root V, and the trace
+//! A full covariance is never formed. Both full encoders give a square root V, and the trace
 //! tr(P Σ) = ‖R V‖² is a sum of squares, so it can neither cancel nor turn negative.
 //!
 //! [`GaussianView`] borrows its numbers (sizes known at run time). `Gaussian` (feature `nalgebra`) owns them (sizes

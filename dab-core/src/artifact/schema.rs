@@ -98,11 +98,11 @@ const fn fnv_1a(text: &str) -> u64 {
 /// How the head's outputs describe a covariance. The order is the encoding: append only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CovarianceKind {
-    /// method.md E1.
+    /// One variance for each dimension: softplus of the raw values (method.md E1).
     Diagonal,
-    /// method.md E2.
+    /// The eigenvalues of a symmetric matrix of raw values become standard deviations (method.md E2).
     Spectral,
-    /// method.md E3.
+    /// A triangular factor, its diagonal made positive by softplus (method.md E3).
     Cholesky,
     /// The identity, for the encoder and for every code: the head gives the mean alone. Only in a file with channels.
     Constant,

@@ -10,7 +10,7 @@
 //! The number of sweeps depends on the dimension alone, and a rotation costs the same whether it turns or not,
 //! so time does not depend on the values.
 //!
-//! Surprising: the columns of A move and its rows stay. Column `j` of the first half is paired with column `j` of
+//! The columns of A move and its rows stay. Column `j` of the first half is paired with column `j` of
 //! the second; after each round the columns move on by one place around a ring in which the first stays (the
 //! circle method), so that in a sweep every pair meets once and every column comes home. The rows, which are
 //! contiguous, are found by a list instead.

@@ -91,7 +91,7 @@ impl Rdfc {
             self.network.absorb(found.statistics);
             sums = sums + found.means.mul_scalar(rows.len() as f64 / examples.len() as f64);
         }
-        // Means over the examples that counted; none, and the loss is no number.
+        // Means over the examples whose step was taken. If no step was, the division by 0 gives NaN, and the run stops.
         let count = if self.scaling.is_some_and(Scaling::is_lost) { 0 } else { seen - left_out };
         let share = seen as f64 / count as f64;
         let means: Vec<f64> = sums.into_data().iter::<f64>().map(|mean| mean * share).collect();
