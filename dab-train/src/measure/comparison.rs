@@ -1,5 +1,7 @@
 //! What a run is compared with: the simple baselines, and for regression plain networks and their ensembles.
 
+use std::path::Path;
+
 use anyhow::{Result, ensure};
 use serde::Serialize;
 
@@ -8,8 +10,12 @@ use super::{
     metrics::{Regression, ScoreReport, Scored, classification},
 };
 use crate::{
-    config::Experiment,
+    config::{
+        Experiment,
+        defaults::{self, Wishes},
+    },
     data::{Table, Targets, Task},
+    export::head,
     learn::run::Setting,
 };
 
@@ -39,10 +45,31 @@ pub fn compare(experiment: &Experiment, task: &Task, setting: &Setting) -> Resul
     let scores =
         found.scored.iter().map(|scored| scored.report(correct.as_deref())).collect::<Result<Vec<_>>>()?;
     let mut comparison = Comparison { scores, plain_rmse: None };
+    if let Some(file) = experiment.retrofit.as_ref().and_then(|retrofit| retrofit.head.as_deref()) {
+        comparison.scores.extend(of_own_head(Path::new(file), task)?);
+    }
     if let Targets::Regression(targets) = &task.test.targets {
-        members(experiment, task, targets, setting, &mut comparison)?;
+        let Experiment { name, seed, data, .. } = experiment;
+        // A model that is computed has no network to compare with: the one that learning would take stands in.
+        let learning = || defaults::experiment(name, *seed, data.clone(), &task.train, Wishes::default());
+        let learning = experiment.retrofit.as_ref().map(|_| learning());
+        members(learning.as_ref().unwrap_or(experiment), task, targets, setting, &mut comparison)?;
     }
     Ok(comparison)
+}
+
+/// Scores of the logits of the user's own last layer.
+fn of_own_head(file: &Path, task: &Task) -> Result<Vec<ScoreReport>> {
+    let own = head::read(file)?;
+    let test = own.apply(&task.test.inputs);
+    let ood: Vec<(String, Table)> =
+        task.ood.iter().map(|(name, inputs)| (name.clone(), own.apply(inputs))).collect();
+    let correct = match &task.test.targets {
+        Targets::Classes { labels, .. } => Some(classification::correct(&test, labels)),
+        Targets::Regression(_) => None,
+    };
+    let scored = baselines::on_logits(" (own)", &test, &ood);
+    scored.iter().map(|scored| scored.report(correct.as_deref())).collect()
 }
 
 /// Trains the ensembles' members and adds their scores and their mean error.

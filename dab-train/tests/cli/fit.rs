@@ -194,7 +194,11 @@ fn the_users_own_last_layer_gives_the_logits() {
         ("fc.bias", TensorView::new(Dtype::F32, vec![3], &bias).unwrap()),
     ];
     std::fs::write(folder.join("last.safetensors"), safetensors::serialize(file, None).unwrap()).unwrap();
-    text(fit(&folder, "--features x.npy --labels y.npy --head last.safetensors"));
+    let args =
+        "fit --out out --quiet --features x.npy --labels y.npy --head last.safetensors --ood far=far.npy";
+    text(dab(&folder, &args.split(' ').collect::<Vec<_>>()));
+    let rivals = json(&folder.join("out/metrics.json"))["rivals"]["scores"].take();
+    assert!(rivals.to_string().contains("\"MSP (own)\""), "{rivals}");
     save_floats(&folder, "between.npy", &[1, COLUMNS], &[2.1, 0.0, 0.0, 0.0]);
     let scored = text(dab(&folder, &["score", "out/model.dab", "between.npy"]));
     let fields: Vec<&str> = scored.lines().nth(1).unwrap().split(',').collect();
