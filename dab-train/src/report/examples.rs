@@ -40,18 +40,31 @@ pub struct Examples {
 /// All lists that have a row; `first` is the number of the first row.
 #[must_use]
 pub fn examples(subject: &Subject, first: usize) -> Vec<Examples> {
+    let strangeness = |row: &Judged| (row.score, row.p_value);
     let ambiguous = subject.test.rows.iter().any(|row| row.ambiguity.is_some());
     let mut lists = vec![Examples {
         title: "Strangest test rows".into(),
         advice: "Broken sensors, wrong labels and rare cases show up here.",
-        rows: top(&subject.test, |row| row.score, |index, row| strange(subject, Some(index), row), first),
+        rows: top(
+            &subject.test,
+            |row| row.score,
+            strangeness,
+            |index, row| strange(subject, Some(index), row),
+            first,
+        ),
     }];
     if ambiguous {
         let of = |row: &Judged| row.ambiguity.unwrap_or(f32::NEG_INFINITY);
         lists.push(Examples {
             title: "Most ambiguous test rows".into(),
             advice: "Between two classes: the label, or the classes themselves, may be in doubt.",
-            rows: top(&subject.test, of, |index, row| between(subject, index, row), first),
+            rows: top(
+                &subject.test,
+                of,
+                |row| (of(row), row.ambiguity_p),
+                |index, row| between(subject, index, row),
+                first,
+            ),
         });
     }
     for set in &subject.ood {
@@ -59,17 +72,18 @@ pub fn examples(subject: &Subject, first: usize) -> Vec<Examples> {
         lists.push(Examples {
             title: format!("Most familiar rows of {}", set.name),
             advice: if missed > 0 { "These strangers raise no alarm." } else { "Even these raise an alarm." },
-            rows: top(set, |row| -row.score, |_, row| strange(subject, None, row), first),
+            rows: top(set, |row| -row.score, strangeness, |_, row| strange(subject, None, row), first),
         });
     }
     lists.retain(|list| !list.rows.is_empty());
     lists
 }
 
-/// The rows with the largest `key`, each with its words.
+/// The rows with the largest `key`, each with the score and the p-value that it is here for, and its words.
 fn top(
     set: &Set,
     key: impl Fn(&Judged) -> f32,
+    shown: impl Fn(&Judged) -> (f32, Option<f32>),
     words: impl Fn(usize, &Judged) -> String,
     first: usize,
 ) -> Vec<Example> {
@@ -80,10 +94,11 @@ fn top(
         .take(SHOWN)
         .map(|index| {
             let row = &set.rows[index];
+            let (score, p_value) = shown(row);
             Example {
                 row: index + first,
-                score: row.score,
-                p_value: row.p_value,
+                score,
+                p_value,
                 verdict: row.verdict.map(|verdict| format!("{verdict:?}").to_lowercase()),
                 words: words(index, row),
             }

@@ -112,7 +112,7 @@ fn histogram(
 pub fn promises(subject: &Subject, model: &Model<'_>) -> Result<Option<Figure>> {
     let Some(table) = model.calibration().filter(|_| !subject.test.rows.is_empty()) else { return Ok(None) };
     let p_values = subject.test.each(|row| row.p_value);
-    let mut channels = vec![Channel { name: "strangeness", p_values, held_out: table.held_out as usize }];
+    let mut channels = vec![Channel { name: "unfamiliarity", p_values, held_out: table.held_out as usize }];
     if let Some((table, _)) = model.ambiguity_calibration() {
         let p_values = subject.test.each(|row| row.ambiguity_p);
         channels.push(Channel { name: "ambiguity", p_values, held_out: table.held_out as usize });
@@ -168,7 +168,7 @@ pub fn details(subject: &Subject, model: &Model<'_>) -> Result<Vec<Figure>> {
         let merit = selective::Selective::new(scores, &losses)?.aurc;
         Ok(Curve { name: name.to_owned(), points: selective::risk_coverage(scores, &losses)?, merit })
     };
-    let mut curves = vec![of("strangeness", &test)?];
+    let mut curves = vec![of("unfamiliarity", &test)?];
     let ambiguity = subject.test.each(|row| row.ambiguity);
     if ambiguity.len() == test.len() {
         curves.insert(0, of("ambiguity", &ambiguity)?);

@@ -137,7 +137,7 @@ fn table(contest: &Contest) -> Markup {
     html! {
         div.card {
             table {
-                caption { (contest.name) small { (about) ". " (second) ": " (meaning) } }
+                caption { (contest.name) " " small { (about) ". " (second) ": " (meaning) } }
                 (head)
                 tbody { @for entry in first.iter().chain(seen) { (line(entry)) } }
             }
@@ -203,14 +203,14 @@ fn rows(list: &Examples) -> Markup {
     html! {
         div.card {
             table {
-                caption { (list.title) small { (list.advice) } }
-                thead { tr { th scope="col" { "row" } th scope="col" { "score" small { "p-value" } } th.words scope="col" { "why" } } }
+                caption { (list.title) " " small { (list.advice) } }
+                thead { tr { th scope="col" { "row" } th scope="col" { "score " small { "p-value" } } th.words scope="col" { "why" } } }
                 tbody {
                     @for example in &list.rows {
                         tr {
                             th scope="row" { (example.row) }
                             td { (rounded(f64::from(example.score)))
-                                @if let Some(p) = example.p_value { small { (rounded(f64::from(p))) } } }
+                                @if let Some(p) = example.p_value { " " small { (rounded(f64::from(p))) } } }
                             td.words { @if let Some(verdict) = &example.verdict { (verdict) ": " } (example.words) }
                         }
                     }

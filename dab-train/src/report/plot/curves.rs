@@ -52,13 +52,16 @@ fn draw_curves(chart: &mut style::Chart, curves: &[Curve]) -> Result<()> {
 /// No curve to draw.
 pub fn roc(title: &str, positive: Positive, curves: &[Curve]) -> Result<Drawing> {
     ensure!(!curves.is_empty(), "no curve to draw");
-    let label = format!("share found of each {}", positive.label());
+    let label = match positive {
+        Positive::OutOfDistribution => "share of strangers found",
+        Positive::Misclassified => "share of errors found",
+    };
     let mut entries = legend(curves);
     entries.push(Entry::new("0.500  chance", MUTED, Mark::Dashed));
     let frame = Frame {
         title,
         x: Axis { format: &style::percent, ..Axis::new("false alarms among test inputs", 0.0..1.0) },
-        y: Axis { format: &style::percent, ..Axis::new(&label, 0.0..1.0) },
+        y: Axis { format: &style::percent, ..Axis::new(label, 0.0..1.0) },
         legend: entries,
         grid: true,
     };
@@ -112,9 +115,7 @@ mod tests {
     fn merits_and_the_positive_class_are_written() {
         let many: Vec<Curve> = (0..20).map(|i| curve(&format!("set {i}"))).collect();
         let svg = roc("ROC", Positive::OutOfDistribution, &many).unwrap().file();
-        assert!(
-            svg.contains("0.900  set 0") && svg.contains("share found of each out-of-distribution input")
-        );
+        assert!(svg.contains("0.900  set 0") && svg.contains("share of strangers found"));
         assert!(svg.contains("and 8 more"), "the legend says what it leaves out");
         assert!(roc("ROC", Positive::Misclassified, &[]).is_err());
         let svg = risk_coverage("Risk", "error rate", &[curve("u")]).unwrap().file();

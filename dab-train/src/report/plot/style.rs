@@ -42,8 +42,8 @@ const LEGEND_LINE: i32 = 22;
 /// Legend entries that are shown, and characters per entry in a file.
 const LEGEND_ENTRIES: usize = 14;
 const LEGEND_CHARACTERS: usize = 32;
-/// The SVG back end divides sizes by 1.24: this comes out as 14 pixels, 9 or 10 on a phone.
-const TEXT_SIZE: f64 = 17.0 * PX as f64;
+/// The SVG back end divides sizes by 1.24: this comes out as 15 pixels, 10 on a phone.
+const TEXT_SIZE: f64 = 18.5 * PX as f64;
 const FONT: &str = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif";
 
 pub(super) type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
