@@ -3,9 +3,9 @@
 
 use dab_tests::{repository, specs};
 
-/// Compares a committed file with what it should hold, or writes it with `DAB_BLESS=1`.
+/// Compares a committed file of `tests` with what it should hold, or writes it with `DAB_BLESS=1`.
 fn committed(path: &str, expected: &[u8]) {
-    let file = repository().join("tests/same-bits").join(path);
+    let file = repository().join("tests").join(path);
     if std::env::var_os("DAB_BLESS").is_some() {
         std::fs::write(&file, expected).expect("writable");
         return;
@@ -17,12 +17,19 @@ fn committed(path: &str, expected: &[u8]) {
 #[test]
 fn the_models_are_what_the_writer_gives() {
     for (name, spec) in specs::same_bits() {
-        committed(&format!("models/{name}.dab"), &spec.to_bytes().expect("a sound model"));
+        committed(&format!("same-bits/models/{name}.dab"), &spec.to_bytes().expect("a sound model"));
+    }
+}
+
+#[test]
+fn the_models_of_the_cost_table_are_what_the_writer_gives() {
+    for (name, spec) in specs::cost() {
+        committed(&format!("cost/{name}.dab"), &spec.to_bytes().expect("a sound model"));
     }
 }
 
 #[test]
 fn this_machine_gives_the_committed_hash() {
     let hash = dab_same_bits::all().expect("sound models");
-    committed("hash", format!("{hash:016x}\n").as_bytes());
+    committed("same-bits/hash", format!("{hash:016x}\n").as_bytes());
 }

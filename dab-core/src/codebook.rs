@@ -170,7 +170,8 @@ impl<'a> CodebookView<'a> {
 
     /// Uncertainty and nearest code from the distances (E5, E6). One exponential per code. Without a code
     /// of positive prior everything is as far as can be: `f32::MAX`.
-    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    // Further views are a second caller: on a small machine both then share one copy.
+    #[cfg_attr(any(target_pointer_width = "64", not(feature = "channels")), inline(always))]
     #[must_use]
     pub fn expected_distance(&self, distances: &[f32]) -> Expected {
         let (nearest, nearest_distance) = self.nearest(distances);
@@ -199,8 +200,8 @@ impl<'a> CodebookView<'a> {
         let total = fold(total);
         let uncertainty = saturate(nearest_distance + fold(excess) / total);
         // Two points may be closer than any two Gaussians of other kinds: see the domain of scalar.rs.
-        let uncertainty =
-            if self.layout == PrecisionLayout::Identity { flush(uncertainty) } else { uncertainty };
+        let points = cfg!(feature = "channels") && self.layout == PrecisionLayout::Identity;
+        let uncertainty = if points { flush(uncertainty) } else { uncertainty };
         let visits = exp(-(self.alpha * nearest_distance)) * total;
         let visits = if visits < NEGLIGIBLE { 0.0 } else { visits };
         Expected { uncertainty, nearest, nearest_distance, visits }

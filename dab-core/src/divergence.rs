@@ -60,7 +60,9 @@ pub fn kl(p: &GaussianView<'_>, code: &CodeView<'_>) -> f32 {
             acc
         }
         // Traces, dimension and log-determinants cancel.
-        (Spread::Identity, Precision::Identity) => return half_square(p.mean, code.mean),
+        (Spread::Identity, Precision::Identity) if cfg!(feature = "channels") => {
+            return half_square(p.mean, code.mean);
+        }
         // A codebook and an encoder of different kinds cannot be built: the reader and the types see to it.
         _ => [f32::MAX; LANES],
     };

@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::linalg::dot::{IS_64_BIT, dot};
+use crate::linalg::dot::{IS_64_BIT, sum};
 use crate::scalar::{elu, gelu, silu, sqrt, tame, tanh};
 
 /// What follows an affine map. The order is the artifact's encoding: append only.
@@ -93,7 +93,7 @@ pub fn add_into(values: &mut [f32], addend: &[f32]) {
 }
 
 /// `out = (x − mean) · inverse_std`, or a copy where there is no normalisation, within the domain.
-#[inline(always)]
+#[cfg_attr(target_pointer_width = "64", inline(always))]
 pub fn normalize_into(out: &mut [f32], x: &[f32], mean: &[f32], inverse_std: &[f32]) {
     for (o, &x) in out.iter_mut().zip(x) {
         *o = tame(x);
@@ -106,7 +106,7 @@ pub fn normalize_into(out: &mut [f32], x: &[f32], mean: &[f32], inverse_std: &[f
 /// Brings `x`, numbers of the domain, to length 1 in place; a vector of zeros stays as it is. `2 n` multiply-adds.
 #[cfg_attr(target_pointer_width = "64", inline(always))]
 pub fn unit(x: &mut [f32]) {
-    let square = dot(x, x);
+    let square = sum(x, |x| x * x);
     if square > 0.0 {
         let inverse = 1.0 / sqrt(square);
         for x in x {
@@ -122,7 +122,7 @@ pub fn softmax(logits: &mut [f32]) {
     for x in logits.iter_mut() {
         *x = crate::scalar::exp(*x - largest);
     }
-    let total = crate::linalg::dot::sum(logits, |x| x);
+    let total = sum(logits, |x| x);
     for x in logits {
         *x /= total;
     }

@@ -296,6 +296,44 @@ pub fn views() -> Spec {
     spec
 }
 
+/// The models of the rows of channels in the table of costs: one view and three views of 64 inputs, 10 classes.
+pub fn cost() -> [(&'static str, Spec); 2] {
+    let mut random = Random(64);
+    let (inputs, dim, k, classes) = (64, 16, 40, 10);
+    let mut spec = bare(&mut random, CovarianceKind::Constant, dim, k, 1.0);
+    spec.inputs = inputs;
+    spec.head.weight = random.floats(dim * inputs, 0.4);
+    spec.head.bias = Some(random.floats(dim, 0.1));
+    spec.decoder = Some(DecoderSpec {
+        weight: random.floats(classes * dim, 1.0),
+        bias: Some(random.floats(classes, 1.0)),
+        outputs: classes,
+        task: Task::Classification,
+    });
+    let base = BaseSpec { l2: true, form: Form::Joined, ..BaseSpec::default() };
+    spec.channels = Some(ChannelsSpec { base, ..ChannelsSpec::default() });
+    let mut three = spec.clone();
+    let other = ViewSpec {
+        normalization: None,
+        l2: true,
+        head_weight: spec.head.weight.clone(),
+        head_bias: random.floats(dim, 0.1),
+        dim,
+        alpha: 1.0,
+        means: spec.codes.means.iter().map(|&m| m as f32).collect(),
+        priors: spec.codes.priors.clone(),
+        decoder: spec.decoder.as_ref().map(|d| ViewDecoder {
+            outputs: classes,
+            weight: d.weight.clone(),
+            bias: d.bias.clone(),
+        }),
+        form: Form::Joined,
+        tails: Tails::UNIT,
+    };
+    three.channels.as_mut().expect("channels").views = vec![other.clone(), other];
+    [("one-view", spec), ("three-views", three)]
+}
+
 /// The models of `dab-same-bits`: one of each kind, every activation among them, small enough that a processor
 /// without an FPU runs them 100 000 times in a minute.
 pub fn same_bits() -> [(&'static str, Spec); 4] {

@@ -368,7 +368,9 @@ impl<'a> Parameters<'a> {
 /// Reads and checks a whole artifact.
 pub(crate) fn read(bytes: &[u8]) -> Result<Model<'_>, ArtifactError> {
     let sections = sections(bytes)?;
-    let (meta, channels) = decode_meta(sections.meta, sections.channels)?;
+    // Without the feature the bit was refused above; said once more, so that the compiler leaves out all that follows from it.
+    let has_channels = cfg!(feature = "channels") && sections.channels;
+    let (meta, channels) = decode_meta(sections.meta, has_channels)?;
     check_limits(&meta)?;
     if let Some(channels) = &channels {
         extension::check_limits(channels)?;
