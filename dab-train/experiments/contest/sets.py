@@ -10,6 +10,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import pickle
 import struct
 import subprocess
 from dataclasses import dataclass, field
@@ -158,6 +159,31 @@ def cifar(network):
     return splits
 
 
+def checkpoint_layer(path):
+    """Weight and bias of the layer `linear` of a PyTorch checkpoint in the format before 1.6: pickles, then raw numbers."""
+
+    class Reader(pickle.Unpickler):
+        def find_class(self, module, name):
+            if module == "collections" and name == "OrderedDict":
+                return dict
+            # A tensor is (storage, offset, shape, …); a storage is known by its key.
+            return (lambda storage, offset, shape, *_: (storage, offset, shape)) if name.startswith("_rebuild") else name
+
+        def persistent_load(self, about):
+            return about[2]
+
+    with open(path, "rb") as file:
+        *_, content, keys = [Reader(file).load() for _ in range(5)]
+        numbers = {key: np.fromfile(file, "<f4", struct.unpack("<q", file.read(8))[0]) for key in keys}
+    tensors = content.get("state_dict", content)
+
+    def tensor(name):
+        storage, offset, shape = next(value for key, value in tensors.items() if key.endswith(name))
+        return numbers[storage][offset : offset + int(np.prod(shape))].reshape(shape)
+
+    return tensor("linear.weight"), tensor("linear.bias")
+
+
 def stored_images():
     images, strange = np.load(data("cifar10/cifar10_train6k_test2k.npz")), np.load(data("cifar10/ood_images_1k_each.npz"))
     return images, {"SVHN": strange["svhn"], "Tiny-ImageNet": strange["tin"], "CINIC": strange["cinic"]}
@@ -200,12 +226,12 @@ def resnet20(seeds, options):
         rows, columns = struct.unpack("<QQ", raw[8:24])
         return np.frombuffer(raw, "<f4", offset=24).reshape(rows, columns)
 
-    first, second = sorted(map(read, names[""]), key=len)
-    x_test, x_train = first, second
+    x_test, x_train = sorted(map(read, names[""]), key=len)
+    layer = checkpoint_layer(data("cifar10/resnet20-12fca82f.th"))
     ood = {name: read(names[name][0]) for name in sources}
     for seed in range(seeds):
         test, strangers = folds(x_test, images["y_test"], ood, seed, seeds)
-        yield Split("ResNet-20", seed, x_train, images["y_train"], strangers, test)
+        yield Split("ResNet-20", seed, x_train, images["y_train"], strangers, test, head=layer)
 
 
 TABLES = {
