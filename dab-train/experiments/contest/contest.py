@@ -22,6 +22,7 @@ import shutil
 import subprocess
 import sys
 import time
+import tomllib
 
 import numpy as np
 from scipy import stats
@@ -29,24 +30,43 @@ from scipy import stats
 import sets
 
 OWN = ["unfamiliarity", "uncertainty", "ambiguity"]
-# Settings that are compared with the defaults; the flags are explained by `dab fit --help`.
+# Settings that are compared with the defaults; the flags are explained by `dab fit --help`. A function makes them from the
+# folder of the run with defaults.
 VARIANTS = {
     "defaults": [],
+    "one code a class": lambda folder: views(folder, codes=1),
+    "one view": lambda folder: views(folder, count=1),
+    "fixed views (--fast)": ["--fast"],
+    "16 KB of flash": ["--flash", "16K"],
+    "no limit of flash": ["--flash", "none"],
+    "learnt by gradients (--learn)": ["--learn"],
+    "learnt, E13's reference rule": ["--learn", "--set", "codebook.mode=reference"],
 }
-ABLATED = {"digits": 1, "clinc150": 3, "resnet8": 3}
+ABLATED = {"digits": 1, "wine": 3, "clinc150": 2, "resnet20": 3}
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("table", choices=[*sets.TABLES, "all", "ablations"], help="which table")
     parser.add_argument("--seeds", type=int, default=10, help="splits of each row [10]")
+    parser.add_argument("--first", type=int, help="run and print only the first splits, so many [all]")
     parser.add_argument("--rows", type=int, help="train on this many rows of CIFAR-10 features [all]")
     parser.add_argument("--only", help="only lines of the table that begin with this")
     parser.add_argument("--dab", default="dab", help="the dab command [dab]")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("runs/contest"), help="where runs are kept")
     parser.add_argument("--print", action="store_true", help="run nothing: print what is there")
+    parser.add_argument("--no-head", action="store_true", help="do not give the networks' own last layers")
     parser.add_argument("--details", action="store_true", help="also print every baseline")
     return parser.parse_args()
+
+
+def views(folder, codes=None, count=None):
+    """The views that the defaults chose, changed."""
+    with open(folder / "experiment.toml", "rb") as file:
+        chosen = tomllib.load(file)["retrofit"]["views"][:count]
+    changed = [{**view, **({"codes": codes} if codes else {})} for view in chosen]
+    inline = lambda view: "{ " + ", ".join(f"{key} = {json.dumps(value)}" for key, value in view.items()) + " }"
+    return ["--set", f"retrofit.views=[{', '.join(map(inline, changed))}]"]
 
 
 def safetensors(path, **tensors):
@@ -69,14 +89,16 @@ def fit(split, folder, options, variant):
     inputs.mkdir(parents=True)
 
     def saved(name, array):
-        np.save(inputs / f"{name}.npy", np.asarray(array, np.int64 if array.dtype.kind in "iu" and array.ndim == 1 else np.float32))
+        labels = array.dtype.kind in "iu" and array.ndim == 1
+        np.save(inputs / f"{name}.npy", np.asarray(array, np.int64 if labels else np.float32))
         return str(inputs / f"{name}.npy")
 
     command = [options.dab, "fit", "--features", saved("x", split.x), "--seed", str(split.seed), "--quiet"]
-    command += ["--targets" if split.regression else "--labels", saved("y", split.y), "--out", str(folder), "--name", "contest"]
+    command += ["--targets" if split.regression else "--labels", saved("y", split.y)]
+    command += ["--out", str(folder), "--name", "contest"]
     if split.test:
         command += ["--test", saved("x_test", split.test[0]), "--test-labels", saved("y_test", split.test[1])]
-    if split.head is not None and options.head:
+    if split.head is not None and not options.no_head and "--learn" not in variant:
         safetensors(inputs / "head.safetensors", weight=split.head[0], bias=split.head[1])
         command += ["--head", str(inputs / "head.safetensors")]
     for number, (name, rows) in enumerate(split.ood.items()):
@@ -86,8 +108,8 @@ def fit(split, folder, options, variant):
     if done.returncode:
         sys.exit(f"{' '.join(command)}\n{done.stderr}")
     shutil.rmtree(inputs)
-    about = {"row": split.row, "seed": split.seed, "seconds": round(time.time() - began, 1), "dab": digest(options.dab)}
-    about["bytes"] = (folder / "model.dab").stat().st_size
+    about = {"row": split.row, "seed": split.seed, "seconds": round(time.time() - began, 1)}
+    about |= {"dab": digest(options.dab), "bytes": (folder / "model.dab").stat().st_size}
     (folder / "contest.json").write_text(json.dumps(about) + "\n")
     print(f"{folder}: {about['seconds']} s", file=sys.stderr)
 
@@ -100,14 +122,18 @@ def plain(name):
     return "".join(c if c.isalnum() else "-" for c in name).strip("-").lower()
 
 
+def wanted(row, seed, options, first=None):
+    return seed < (first or options.first or options.seeds) and row.startswith(options.only or "")
+
+
 class Results:
     """The runs of one table: `values[line][method]` is a list of one value a split."""
 
-    def __init__(self, folder, only=None):
+    def __init__(self, folder, options, first=None):
         self.runs = {}
-        for path in sorted(folder.glob("*/*/contest.json")):
+        for path in sorted(folder.glob(f"*/*-of-{options.seeds}/contest.json")):
             about = json.loads(path.read_text())
-            if not only or about["row"].startswith(only):
+            if wanted(about["row"], about["seed"], options, first):
                 metrics = json.loads(path.with_name("metrics.json").read_text())
                 self.runs.setdefault(about["row"], []).append((about, metrics))
 
@@ -124,7 +150,8 @@ class Results:
                     value = pick(score)
                     if value is not None:
                         values.setdefault(name, []).append(value)
-        complete = lambda values: {name: np.array(v) for name, v in values.items() if len(v) == max(map(len, values.values()))}
+        most = lambda values: max(map(len, values.values()), default=0)
+        complete = lambda values: {name: np.array(v) for name, v in values.items() if len(v) == most(values)}
         return complete(own), complete(rivals)
 
 
@@ -176,8 +203,8 @@ def strangers(lines, details):
         own, rivals = measure("auroc")
         rival, u = best(rivals), judged(own)
         pair = lambda metric: " / ".join(number(values[who].mean()) for values, who in zip(measure(metric), (u, rival)))
-        cells = [spread(own[u]), spread(own["uncertainty"]), f"{spread(rivals[rival])} {rival}", against(own[u], rivals[rival])]
-        line([name, *cells, pair("fpr95"), pair("aupr_out")])
+        cells = [spread(own[u]), spread(own["uncertainty"]), f"{spread(rivals[rival])} {rival}"]
+        line([name, *cells, against(own[u], rivals[rival]), pair("fpr95"), pair("aupr_out")])
         if details:
             for other, values in sorted({**own, **rivals}.items(), key=lambda item: -item[1].mean()):
                 print(f"<!-- {name}: {other} {spread(values)} -->")
@@ -203,22 +230,25 @@ def errors(lines, details):
 
 
 def alarms(lines):
-    head(["false alarms of test rows", "at 5 %", "at 1 %", "model, KB", "seconds"])
+    head(["test rows called", "doubtful (5 %)", "unfamiliar (1 %)", "ambiguous (5 %)", "model, KB", "seconds"])
     for name, runs in lines:
-        rate = lambda verdict: [a["actual"] for _, m in runs for a in m["dab"].get("alarms", []) if a["verdict"] == verdict]
-        shown = lambda values: f"{100 * np.mean(values):.1f} %" if values else "–"
+        every = [alarm for _, metrics in runs for alarm in metrics["dab"].get("alarms", [])]
+        rate = lambda verdict: [alarm["actual"] for alarm in every if alarm["verdict"] == verdict]
+        shown = lambda verdict: f"{100 * np.mean(rate(verdict)):.1f} %" if rate(verdict) else "–"
         size = np.mean([about["bytes"] for about, _ in runs]) / 1024
-        line([name, shown(rate("doubtful")), shown(rate("unfamiliar")), f"{size:.0f}", f"{np.median([a['seconds'] for a, _ in runs]):.0f}"])
+        seconds = np.median([about["seconds"] for about, _ in runs])
+        line([name, shown("doubtful"), shown("unfamiliar"), shown("ambiguous"), f"{size:.0f}", f"{seconds:.0f}"])
 
 
 def show(table, options, variant=""):
-    results = Results(options.out / (table + variant), options.only)
+    results = Results(options.out / (table + variant), options)
     if not results.runs:
         return
     sets_of = lambda runs: list(runs[0][1]["dab"]["report"]["ood"])
     named = lambda row, key: row if key == "strangers" else f"{row}, {key}"
     every = [run for runs in results.runs.values() for run in runs]
-    lines = [(named(row, key), results, runs, key) for row, runs in results.runs.items() for key in sets_of(runs)]
+    rows = results.runs.items()
+    lines = [(named(row, key), results, runs, key) for row, runs in rows for key in sets_of(runs)]
     many = len(results.runs) > 3
     if many:
         own, rivals = results.collect(every, lambda score: score["ood"]["strangers"]["auroc"])
@@ -229,9 +259,9 @@ def show(table, options, variant=""):
     print(f"\n{table}{variant}: {len(every)} runs\n")
     strangers(lines, options.details)
     print()
-    errors([("all", results, every)] if many else [(row, results, runs) for row, runs in results.runs.items()], options.details)
+    errors([("all", results, every)] if many else [(row, results, runs) for row, runs in rows], options.details)
     print()
-    alarms([("all", every)] if many else list(results.runs.items()))
+    alarms([("all", every)] if many else rows)
 
 
 def difference(results, runs, own_name, rival):
@@ -239,22 +269,42 @@ def difference(results, runs, own_name, rival):
     return (own[own_name] - rivals[rival]).mean()
 
 
-def run(table, options, variant="", flags=()):
+def run(table, options, variant="", flags=(), first=None):
     for split in sets.TABLES[table](options.seeds, options):
-        if not options.only or split.row.startswith(options.only):
-            fit(split, options.out / (table + variant) / plain(split.row) / f"{split.seed}", options, list(flags))
+        if wanted(split.row, split.seed, options, first):
+            place = pathlib.Path(plain(split.row)) / f"{split.seed}-of-{options.seeds}"
+            given = flags(options.out / table / place) if callable(flags) else list(flags)
+            fit(split, options.out / (table + variant) / place, options, given + (["--no-baselines"] if variant else []))
+
+
+def ablations(options):
+    """Mean AUROC over all strangers of a set by the judged score, the defaults' runs and the same splits otherwise."""
+    suffix = lambda name: f"-{plain(name)}" if VARIANTS[name] else ""
+    if not options.print:
+        for table, first in ABLATED.items():
+            for name, flags in VARIANTS.items():
+                run(table, options, suffix(name), flags, first)
+    head(["mean AUROC of strangers (errors by A)", *ABLATED])
+    for name in VARIANTS:
+        cells = []
+        for table in ABLATED:
+            results = Results(options.out / (table + suffix(name)), options, ABLATED[table])
+            runs = [run for runs in results.runs.values() for run in runs]
+            cell = "–"
+            if runs:
+                scores = [results.methods(metrics)[0] for _, metrics in runs]
+                found = [d["auroc"] for own in scores for d in own[judged(own)]["ood"].values()]
+                wrong = [own["ambiguity"]["misclassification"] for own in scores if "ambiguity" in own]
+                wrong = [w["auroc"] for w in wrong if w]
+                cell = number(np.mean(found)) + (f" ({number(np.mean(wrong))})" if wrong else "")
+            cells.append(cell)
+        line([name, *cells])
 
 
 def main():
     options = arguments()
-    options.head = False
     if options.table == "ablations":
-        for name, flags in VARIANTS.items():
-            for table, seeds in ABLATED.items():
-                options.seeds = seeds
-                if not options.print:
-                    run(table, options, f"-{plain(name)}" if flags else "", flags)
-                show(table, options, f"-{plain(name)}" if flags else "")
+        ablations(options)
         return
     for table in sets.TABLES if options.table == "all" else [options.table]:
         if not options.print:

@@ -149,12 +149,14 @@ def cifar(network):
     def splits(seeds, options):
         file = np.load(data(f"cifar10/cifar10_{network}_feats_f16.npz"))
         # Tiny-ImageNet shares classes with CIFAR-10; images of these are left out.
-        strange = {"SVHN": file["f_svhn"], "Tiny-ImageNet": file["f_tin"][~file["tin_overlaps_cifar10"]], "CINIC": file["f_cinic"]}
+        tin = file["f_tin"][~file["tin_overlaps_cifar10"]]
+        strange = {"SVHN": file["f_svhn"], "Tiny-ImageNet": tin, "CINIC": file["f_cinic"]}
         head = last_layer(file["f_train"], file["logits_train"])
         for seed in range(seeds):
             test, ood = folds(file["f_test"], file["y_test"], strange, seed, seeds)
             kept = np.random.default_rng(seed).permutation(50000)[: options.rows or 50000]
-            yield Split(network.replace("resnet", "ResNet-"), seed, file["f_train"][kept], file["y_train"][kept], ood, test, head=head)
+            name = network.replace("resnet", "ResNet-")
+            yield Split(name, seed, file["f_train"][kept], file["y_train"][kept], ood, test, head=head)
 
     return splits
 
