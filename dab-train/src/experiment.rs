@@ -306,7 +306,10 @@ fn agreement(model: &[u8], task: &Task, scores: &TaskScores) -> Result<Parity> {
 mod tests {
     use super::*;
     use crate::{
-        config::defaults::{self, Wishes},
+        config::{
+            defaults::{self, Wishes},
+            retrofit::Retrofit,
+        },
         data::{Split, Table, Targets},
         support::random::Random,
     };
@@ -321,11 +324,14 @@ mod tests {
         Split { inputs: Table::from_rows(&rows).unwrap(), targets: Targets::Classes { labels, count: 2 } }
     }
 
-    fn run_on(test: Split, ood: Vec<(String, Table)>) -> Run {
+    fn run_on(learns: bool, test: Split, ood: Vec<(String, Table)>) -> Run {
         let (train, held_out) = (split(200, "train"), split(50, "held-out"));
         let task = Task { name: "sealed".into(), train, held_out, test, ood };
         let wishes = Wishes { epochs: Some(3), ..Wishes::default() };
-        let experiment = defaults::experiment("sealed", 0, DataConfig::Memory, &task.train, wishes);
+        let experiment = match learns {
+            true => defaults::experiment("sealed", 0, DataConfig::Memory, &task.train, wishes),
+            false => defaults::retrofit("sealed", 0, DataConfig::Memory, Retrofit::default()),
+        };
         let loaded = Loaded::Rows(Box::new(task), Description::default());
         run(&experiment, Some(loaded), &Options::new(0), &mut ()).unwrap().swap_remove(0)
     }
@@ -335,12 +341,12 @@ mod tests {
         let mut strange = split(30, "test");
         strange.inputs.values.iter_mut().for_each(|x| *x *= -30.0);
         let far = Table::from_rows(&[[50.0_f32, 50.0], [-70.0, 9.0]]).unwrap();
-        let first = run_on(split(40, "test"), Vec::new());
-        let second = run_on(strange, vec![("far".to_owned(), far)]);
-        assert!(
-            first.evaluation.median_uncertainty != second.evaluation.median_uncertainty,
-            "other test rows"
-        );
-        assert!(first.model == second.model, "a test or OOD row reached the model");
+        for learns in [false, true] {
+            let first = run_on(learns, split(40, "test"), Vec::new());
+            let second = run_on(learns, strange.clone(), vec![("far".to_owned(), far.clone())]);
+            let median = |run: &Run| run.evaluation.median_uncertainty;
+            assert!(median(&first) != median(&second), "both were measured on their own test rows");
+            assert!(first.model == second.model, "a test or OOD row reached the model");
+        }
     }
 }
