@@ -98,7 +98,7 @@ const fn fnv_1a(text: &str) -> u64 {
 /// How the head's outputs describe a covariance. The order is the encoding: append only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CovarianceKind {
-    /// One variance for each dimension: softplus of the raw values (method.md E1).
+    /// One standard deviation for each dimension, softplus of a raw value (method.md E1).
     Diagonal,
     /// The eigenvalues of a symmetric matrix of raw values become standard deviations (method.md E2).
     Spectral,
