@@ -27,17 +27,6 @@ pub enum Positive {
     Misclassified,
 }
 
-impl Positive {
-    /// Words for tables and captions.
-    #[must_use]
-    pub fn label(self) -> &'static str {
-        match self {
-            Self::OutOfDistribution => "out-of-distribution input",
-            Self::Misclassified => "misclassified input",
-        }
-    }
-}
-
 /// Detection quality of one score on one pair of sets.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Detection {

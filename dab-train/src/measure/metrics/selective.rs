@@ -1,6 +1,6 @@
 //! Answering only the certain part: risk against coverage.
 //!
-//! uncertainty + per-example loss → curve → area (AURC); quantiles → accuracy per band.
+//! uncertainty + per-example loss → curve → area (AURC).
 //!
 //! ```text
 //! risk(i) = mean loss of the i most certain;  AURC = (1/n) Σ_i risk(i)
@@ -66,21 +66,6 @@ pub fn risk_coverage(uncertainty: &[f32], losses: &[f32]) -> Result<Vec<(f64, f6
     Ok(curve)
 }
 
-/// Mean of `values` in `bands` equal-count bands of rising uncertainty; ties stay in file order.
-///
-/// # Errors
-/// As [`risk_coverage`], or fewer examples than bands.
-pub fn per_quantile(uncertainty: &[f32], values: &[f32], bands: usize) -> Result<Vec<f64>> {
-    let order = ascending(uncertainty, values)?;
-    ensure!(bands > 0 && order.len() >= bands, "{} examples do not fill {bands} bands", order.len());
-    Ok((0..bands)
-        .map(|b| {
-            let band = &order[b * order.len() / bands..(b + 1) * order.len() / bands];
-            band.iter().map(|&i| f64::from(values[i])).sum::<f64>() / band.len() as f64
-        })
-        .collect())
-}
-
 fn ascending(uncertainty: &[f32], values: &[f32]) -> Result<Vec<usize>> {
     ensure!(!uncertainty.is_empty(), "no examples: the metric is undefined");
     ensure!(
@@ -111,10 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn bands_follow_uncertainty() {
-        let accuracy = per_quantile(&[4.0, 1.0, 3.0, 2.0], &[0.0, 1.0, 0.0, 1.0], 2).unwrap();
-        assert_eq!(accuracy, [1.0, 0.0]);
-        assert!(per_quantile(&[1.0], &[1.0], 2).is_err());
+    fn bad_numbers_are_refused() {
         assert!(risk_coverage(&[f32::NAN], &[0.0]).is_err());
         assert!(risk_coverage(&[1.0], &[]).is_err());
     }
