@@ -5,6 +5,7 @@
 //! head`) is no error.
 
 mod data;
+mod doctor;
 mod dry;
 mod explain;
 mod export;
@@ -55,6 +56,7 @@ enum Command {
     Explain(explain::Args),
     Report(report::Args),
     Export(export::Args),
+    Doctor(doctor::Args),
 }
 
 /// Runs a command line, its first word being the program's name.
@@ -75,6 +77,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Explain(args) => explain::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Export(args) => export::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -14,7 +14,7 @@ use crate::{
     learn::{self, run::Setting},
     measure::{
         evaluate::score_task,
-        parity::{PARITY, Parity, Twice},
+        parity::{PARITY, Parity, REFUSED, Twice},
     },
     report::folder::{CHECKPOINT, EXPERIMENT},
     support::device::DeviceChoice,
@@ -26,8 +26,8 @@ use crate::{
 /// checkpoint.safetensors for the network), scores every held-out, test and OOD input twice, with the
 /// trainer's network and with the model as a device runs it, and shows how far the two differ. A model that
 /// was computed and not trained is computed again, and its distances in double precision. Training ends
-/// with the same comparison; this repeats it later, on another machine or device. It fails if a score
-/// differs by more than 1e-4 of max(u, 1 nat).
+/// with the same comparison; this repeats it later, on another machine or device. Differences
+/// up to 1e-4 of max(u, 1 nat) are rounding, larger ones are told, and above 1e-2 it fails.
 ///
 /// A model without its run has no network to compare with: `dab self-test` checks such a file.
 /// Exit code 0 if the two agree, 1 if not.
@@ -120,6 +120,12 @@ fn table(twice: &Twice, parity: &Parity) -> Result<String> {
         let inputs = text::plural(parity.inputs as u64, "input");
         let largest = parity.largest_relative;
         writeln!(out, "agree on {inputs}: at most {largest:.1e} of u apart, allowed {PARITY:.0e}")?;
+    } else if parity.largest_relative <= REFUSED {
+        let largest = parity.largest_relative;
+        writeln!(
+            out,
+            "nearly agree: at most {largest:.1e} of u apart; rounding is {PARITY:.0e}, refused {REFUSED:.0e}"
+        )?;
     }
     Ok(out)
 }

@@ -15,6 +15,7 @@ use nalgebra::DMatrix;
 
 use super::{
     encoder::{Covariance, Encoding},
+    product::Product,
     tensors::{constant, on_host},
 };
 
@@ -219,7 +220,7 @@ pub fn moments(
 ) -> (Tensor<2>, Tensor<2>) {
     let [codes, dim] = means.dims();
     let batch = encoding.len();
-    let inner = weights.clone().transpose().matmul(encoding.cov()); // [codes, entries]
+    let inner = weights.clone().transpose().product(encoding.cov()); // [codes, entries]
     // [codes, batch, d]
     let offset = |mean: Tensor<2>, means: Tensor<2>| mean.unsqueeze_dim::<3>(0) - means.unsqueeze_dim::<3>(1);
     let column = || weights.clone().transpose().reshape([codes, batch, 1]);
@@ -232,7 +233,7 @@ pub fn moments(
         }
         _ => {
             let offset = offset(encoding.mean.clone(), means);
-            (offset.clone() * column()).transpose().matmul(offset).reshape([codes, dim * dim])
+            (offset.clone() * column()).transpose().product(offset).reshape([codes, dim * dim])
         }
     };
     (weights.sum_dim(0), inner + outer)
@@ -245,7 +246,7 @@ fn squares(mean: Tensor<2>, weights: Tensor<2>, means: Tensor<2>) -> Tensor<2> {
     let [mean, weights, means] = [mean, weights, means].map(|tensor| tensor.cast(DType::F64));
     let total = weights.clone().sum_dim(0).transpose(); // [codes, 1]
     let weights = weights.transpose();
-    let first = weights.clone().matmul(mean.clone());
-    let second = weights.matmul(mean.square());
+    let first = weights.clone().product(mean.clone());
+    let second = weights.product(mean.square());
     (second - means.clone() * (first.mul_scalar(2.0) - means * total)).cast(dtype)
 }

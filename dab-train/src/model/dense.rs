@@ -6,7 +6,10 @@
 use burn::tensor::{Device, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
-use super::activation::{Activation, activate};
+use super::{
+    activation::{Activation, activate},
+    product::Product,
+};
 use crate::support::random::Random;
 
 /// How weights start.
@@ -97,7 +100,7 @@ impl Dense {
     /// `[batch, inputs]` → `[batch, outputs]`.
     #[must_use]
     pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
-        let product = x.matmul(self.weight.clone());
+        let product = x.product(self.weight.clone());
         match &self.bias {
             Some(bias) => product + bias.clone(),
             None => product,

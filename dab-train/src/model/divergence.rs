@@ -15,6 +15,7 @@ use burn::tensor::Tensor;
 use super::{
     codebook::{CodePrecision, Codes},
     encoder::Encoding,
+    product::Product,
 };
 
 /// KL(p(z|x) ‖ q_κ) `[batch, codes]`. Differentiable in the encoding and in the codes' means.
@@ -29,12 +30,12 @@ pub fn kl(encoding: &Encoding, codes: &Codes) -> Tensor<2> {
             let centre = codes.means.clone().detach().mean_dim(0); // [1, d]
             let (mean, own) = (encoding.mean.clone() - centre.clone(), codes.means.clone() - centre);
             let weighted = own.clone() * precision.clone(); // [codes, d]
-            let cross = mean.clone().matmul(weighted.clone().transpose()).mul_scalar(-2.0);
-            let trace = (cov + mean.square()).matmul(precision.clone().transpose());
+            let cross = mean.clone().product(weighted.clone().transpose()).mul_scalar(-2.0);
+            let trace = (cov + mean.square()).product(precision.clone().transpose());
             (trace, cross + (own * weighted).sum_dim(1).transpose())
         }
         CodePrecision::Diagonal(precision) => {
-            let trace = cov.matmul(precision.clone().transpose()); // [batch, codes]
+            let trace = cov.product(precision.clone().transpose()); // [batch, codes]
             let offset =
                 encoding.mean.clone().unsqueeze_dim::<3>(1) - codes.means.clone().unsqueeze_dim::<3>(0);
             let square = (offset.square() * precision.clone().unsqueeze_dim::<3>(0)).sum_dim(2);
@@ -42,11 +43,11 @@ pub fn kl(encoding: &Encoding, codes: &Codes) -> Tensor<2> {
         }
         CodePrecision::Full(precision) => {
             let flat = precision.clone().reshape([count, dim * dim]);
-            let trace = cov.matmul(flat.transpose());
+            let trace = cov.product(flat.transpose());
             // [codes, batch, d] = [1, batch, d] − [codes, 1, d]
             let offset =
                 encoding.mean.clone().unsqueeze_dim::<3>(0) - codes.means.clone().unsqueeze_dim::<3>(1);
-            let square = (offset.clone().matmul(precision.clone()) * offset).sum_dim(2);
+            let square = (offset.clone().product(precision.clone()) * offset).sum_dim(2);
             (trace, square.reshape([count, batch]).transpose())
         }
     };

@@ -13,6 +13,7 @@ use burn::tensor::{Tensor, activation};
 use serde::{Deserialize, Serialize};
 
 use super::{
+    product::Product,
     spectral,
     tensors::{constant, indices, on_host},
 };
@@ -141,7 +142,7 @@ impl Encoding {
             Root::Diagonal(std) => std.clone().square(),
             Root::Full(root) => {
                 let [batch, dim, _] = root.dims();
-                root.clone().matmul(root.clone().transpose()).reshape([batch, dim * dim])
+                root.clone().product(root.clone().transpose()).reshape([batch, dim * dim])
             }
         }
     }

@@ -17,6 +17,7 @@ pub mod dense;
 pub mod divergence;
 pub mod encoder;
 pub mod network;
+pub(crate) mod product;
 pub mod resnet;
 pub mod snapshot;
 pub mod spectral;

@@ -13,7 +13,7 @@
 use burn::tensor::{DType, Tensor, TensorData};
 use dab_core::isa::{Isa, Kernel};
 
-use super::encoder;
+use super::{encoder, product::Product};
 use crate::support::simd::Widest;
 
 /// Jacobi sweeps, at most. Convergence is quadratic: 8×8 needs 5 for full f32 precision, 7 for f64.
@@ -47,7 +47,7 @@ pub fn root(a: Tensor<3>) -> (Tensor<3>, Tensor<2>) {
     let fixed = a.clone().without_autodiff();
     let (values, vectors) = eigen(fixed.clone());
     let std = spread(values.clone()); // [batch, d]
-    let root = scaled(&vectors, std.clone()).matmul(vectors.clone().transpose());
+    let root = scaled(&vectors, std.clone()).product(vectors.clone().transpose());
     let log_det = std.clone().log().sum_dim(1).mul_scalar(2.0);
     if !tracked {
         return (root, log_det);
@@ -56,10 +56,10 @@ pub fn root(a: Tensor<3>) -> (Tensor<3>, Tensor<2>) {
     let delta = a - here(fixed); // zero, with A's gradient
     let phi = here(quotients(values.clone(), std.clone()));
     let (u, ut) = (here(vectors.clone()), here(vectors.clone().transpose()));
-    let first_order = u.clone().matmul(phi * ut.clone().matmul(delta.clone()).matmul(u)).matmul(ut);
+    let first_order = u.clone().product(phi * ut.clone().product(delta.clone()).product(u)).product(ut);
     // d ln|Σ| = ⟨U diag(2 f′/f) Uᵀ, dA⟩.
     let ratio = slope(values.unsqueeze_dim::<3>(2)).squeeze_dim::<2>(2).mul_scalar(2.0) / std;
-    let gradient = here(scaled(&vectors, ratio).matmul(vectors.transpose()));
+    let gradient = here(scaled(&vectors, ratio).product(vectors.transpose()));
     let log_det_change = (delta * gradient).sum_dims_squeeze::<1, _>(&[1, 2]).unsqueeze_dim::<2>(1);
     (here(root) + first_order, log_det.autodiff() + log_det_change)
 }

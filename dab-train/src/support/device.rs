@@ -3,9 +3,9 @@
 //! `DeviceChoice` (parsed) → `open` → burn's `Device`. burn creates devices lazily and panics much later when
 //! there is no such hardware, so a choice is checked against the enumerated devices first.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, path::PathBuf, str::FromStr};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use burn::tensor::Device;
 
 /// A device as the user names it.
@@ -55,6 +55,15 @@ impl fmt::Display for DeviceChoice {
 }
 
 impl DeviceChoice {
+    /// The device of one of several processes on a machine, by its number among them: `auto` gives each its own GPU.
+    #[must_use]
+    pub fn of_process(self, local: Option<usize>) -> Self {
+        match (self, local) {
+            (Self::Auto, Some(index)) if index < cuda_count() => Self::Cuda(index),
+            _ => self,
+        }
+    }
+
     /// The device, without gradient tracking.
     ///
     /// # Errors
@@ -63,7 +72,10 @@ impl DeviceChoice {
         match self {
             Self::Auto if cuda_count() > 0 => Self::Cuda(0).open(),
             Self::Auto | Self::Cpu => Ok(Device::flex()),
-            Self::Cuda(index) if index < cuda_count() => Ok(cuda(index)),
+            Self::Cuda(index) if index < cuda_count() => {
+                libdevice().with_context(|| format!("device `{self}` cannot be used"))?;
+                Ok(cuda(index))
+            }
             Self::Wgpu if has_wgpu() => Ok(wgpu()),
             Self::Cuda(_) if !cfg!(feature = "cuda") => {
                 missing(self, "this build lacks the cargo feature `cuda`")
@@ -76,6 +88,28 @@ impl DeviceChoice {
             Self::Ndarray => missing(self, "this build lacks the cargo feature `ndarray`"),
         }
     }
+}
+
+/// Folders that burn looks for the CUDA toolkit in when `CUDA_PATH` is not set.
+const TOOLKITS: [&str; 4] = ["/usr/local/cuda", "/opt/cuda", "/usr/lib/cuda", "/usr"];
+/// NVIDIA's mathematical functions, below the toolkit's folder.
+const LIBDEVICE: &str = "nvvm/libdevice/libdevice.10.bc";
+
+/// Where the functions are that kernels with `exp` or `tanh` are linked with. burn looks for them when it compiles the first
+/// such kernel, and panics without them; so does this, but before the work begins and in words.
+///
+/// # Errors
+/// When they are not there: what to install, and which variable to set.
+pub fn libdevice() -> Result<PathBuf> {
+    let roots = std::env::var_os("CUDA_PATH")
+        .map_or_else(|| TOOLKITS.map(PathBuf::from).to_vec(), |path| vec![PathBuf::from(path)]);
+    let found = roots.iter().map(|root| root.join(LIBDEVICE)).find(|path| path.is_file());
+    let set = std::env::var_os("CUDA_PATH")
+        .map_or("is not set".to_owned(), |path| format!("is {}", path.display()));
+    found.with_context(|| format!(
+        "CUDA needs {LIBDEVICE} of NVIDIA's toolkit: install the toolkit, or `pip install nvidia-cuda-nvcc-cu12`, and set \
+         CUDA_PATH to the folder that has nvvm/ in it (site-packages/nvidia/cuda_nvcc); now CUDA_PATH {set}"
+    ))
 }
 
 fn missing(choice: DeviceChoice, why: &str) -> Result<Device> {
@@ -123,12 +157,12 @@ fn ndarray() -> Device {
 }
 
 #[cfg(feature = "cuda")]
-fn cuda_count() -> usize {
+pub(crate) fn cuda_count() -> usize {
     Device::enumerate(burn::tensor::DeviceType::Cuda).into_vec().len()
 }
 
 #[cfg(not(feature = "cuda"))]
-fn cuda_count() -> usize {
+pub(crate) fn cuda_count() -> usize {
     0
 }
 

@@ -15,6 +15,8 @@ mod npy;
 mod pack;
 mod report;
 mod score;
+#[cfg(feature = "cuda")]
+mod stand_in;
 #[path = "../stored/mod.rs"]
 mod stored;
 mod verify;

@@ -1,0 +1,125 @@
+//! CUDA kernels on a machine without a GPU: `tests/accelerators` puts the folder of a driver that runs them on the
+//! processor (`tests/cuda`) into `DAB_STAND_IN`, and libdevice into `CUDA_PATH`.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use dab_train::support::random::Random;
+use serde_json::Value;
+
+use crate::{folder, refusal};
+
+/// Losses relative to themselves or to one nat: f32 sums in another order, over two epochs.
+const AGREE: f64 = 1e-5;
+/// One without matrix units for f32, one with (TF32): what burn does with them must not change a result.
+const CAPABILITIES: [&str; 2] = ["75", "80"];
+
+/// The stand-in's folder, unless there is none.
+fn stand_in(test: &str) -> Option<PathBuf> {
+    let found = std::env::var_os("DAB_STAND_IN").map(PathBuf::from);
+    if found.is_none() {
+        println!("SKIPPED {test}: DAB_STAND_IN names no driver (tests/accelerators does)");
+    }
+    found
+}
+
+/// Runs `dab` on the CPU, or on a GPU of this compute capability that is not there.
+fn run(folder: &Path, driver: &Path, capability: Option<&str>, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dab"));
+    command.args(arguments).current_dir(folder).args(["--no-baselines", "--json-lines"]);
+    match capability {
+        None => command.args(["--device", "cpu", "--out", "cpu"]),
+        Some(sm) => command
+            .args(["--device", "cuda", "--out", sm])
+            .env("LD_LIBRARY_PATH", driver)
+            .env("DAB_CUDA_SM", sm)
+            .env("DAB_CUDA_DIR", folder.join(format!("sm_{sm}"))),
+    };
+    command.output().unwrap()
+}
+
+/// NLL, distortion and rate of each epoch.
+fn losses(output: &Output) -> Vec<[f64; 3]> {
+    let (said, complaint) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{complaint}");
+    let line = |line: &str| {
+        let epoch = serde_json::from_str::<Value>(line).unwrap()["epoch"].clone();
+        ["nll", "distortion", "rate"].map(|name| epoch[name].as_f64().unwrap())
+    };
+    said.lines().map(line).collect()
+}
+
+/// The run on both GPUs against the run on the CPU; that `dab` ends well includes the comparison of model and network.
+fn agree(name: &str, folder: &Path, driver: &Path, arguments: &[&str]) {
+    let cpu = losses(&run(folder, driver, None, arguments));
+    assert!(cpu.len() >= 2 && cpu.iter().flatten().all(|loss| loss.is_finite()), "{cpu:?}");
+    for sm in CAPABILITIES {
+        let gpu = losses(&run(folder, driver, Some(sm), arguments));
+        assert_eq!(gpu.len(), cpu.len());
+        let both = cpu.iter().flatten().zip(gpu.iter().flatten());
+        let largest = both.map(|(a, b)| (a - b).abs() / a.abs().max(1.0)).fold(0.0, f64::max);
+        let metrics: Value =
+            serde_json::from_str(&std::fs::read_to_string(folder.join(sm).join("metrics.json")).unwrap())
+                .unwrap();
+        let parity = metrics["parity"]["largest_relative"].as_f64().unwrap();
+        let record = std::fs::read_to_string(folder.join(format!("sm_{sm}/launches.txt"))).unwrap();
+        let record: Vec<&str> = record.lines().take(3).collect();
+        println!(
+            "sm_{sm} {name}: losses differ by {largest:.1e}, model and network by {parity:.1e}; {}",
+            record.join(", ")
+        );
+        assert!(largest < AGREE, "sm_{sm} {name}: {cpu:?} on the CPU, {gpu:?} on the GPU");
+        assert!(parity < 1e-4, "sm_{sm} {name}: {parity}");
+    }
+}
+
+#[test]
+fn a_stand_in_gpu_learns_the_demo_as_the_cpu_does() {
+    let Some(driver) = stand_in("a_stand_in_gpu_learns_the_demo_as_the_cpu_does") else { return };
+    let folder = folder("stand-in-demo");
+    let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/regression-two-clusters.toml");
+    let demo = demo.to_str().unwrap();
+    let arguments = ["train", demo, "--set", "training.epochs=3", "--set", "codebook.warmup=1"];
+    agree("demo, spectral", &folder, &driver, &arguments);
+}
+
+#[test]
+fn a_stand_in_gpu_learns_classifiers_as_the_cpu_does() {
+    let Some(driver) = stand_in("a_stand_in_gpu_learns_classifiers_as_the_cpu_does") else { return };
+    for covariance in ["spectral", "cholesky"] {
+        let folder = folder(&format!("stand-in-{covariance}"));
+        let mut random = Random::new(3, "stand-in");
+        let (mut rows, mut labels) = (String::new(), String::new());
+        for row in 0..96 {
+            let centre = 3.0 * f64::from(row % 3);
+            let row = [centre, 0.0, -centre, 0.0].map(|middle| (middle + 0.5 * random.normal()).to_string());
+            rows += &(row.join(",") + "\n");
+        }
+        (0..96).for_each(|row| labels += &format!("{}\n", row % 3));
+        std::fs::write(folder.join("x.csv"), rows).unwrap();
+        std::fs::write(folder.join("y.csv"), labels).unwrap();
+        let covariance = format!("bottleneck.covariance={covariance}");
+        let arguments =
+            ["fit", "--features", "x.csv", "--labels", "y.csv", "--epochs", "2", "--set", &covariance];
+        agree(&covariance, &folder, &driver, &arguments);
+    }
+}
+
+#[test]
+fn a_gpu_without_libdevice_is_one_line_that_says_what_to_install() {
+    let Some(driver) = stand_in("a_gpu_without_libdevice_is_one_line_that_says_what_to_install") else {
+        return;
+    };
+    let folder = folder("stand-in-libdevice");
+    let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/regression-two-clusters.toml");
+    let output = Command::new(env!("CARGO_BIN_EXE_dab"))
+        .args(["train", demo.to_str().unwrap(), "--device", "cuda"])
+        .env("LD_LIBRARY_PATH", driver)
+        .env("CUDA_PATH", "/nowhere")
+        .current_dir(&folder)
+        .output()
+        .unwrap();
+    let said = refusal(&output, 1);
+    assert!(said.contains("nvidia-cuda-nvcc-cu12") && said.contains("CUDA_PATH is /nowhere"), "{said}");
+}

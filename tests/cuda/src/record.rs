@@ -1,0 +1,94 @@
+//! What the stand-in writes down: every module, and how often each kernel ran.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write,
+    fs,
+    path::PathBuf,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use crate::memory;
+
+/// Launches of one kernel.
+#[derive(Default)]
+struct Kernel {
+    launches: u64,
+    threads: u64,
+}
+
+#[derive(Default)]
+struct Record {
+    modules: usize,
+    kernels: BTreeMap<String, Kernel>,
+    /// Bytes copied to, from and within the device.
+    copied: [u64; 3],
+}
+
+static RECORD: Mutex<Option<Record>> = Mutex::new(None);
+
+fn record() -> MutexGuard<'static, Option<Record>> {
+    RECORD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A setting of the environment, or its default.
+#[must_use]
+pub fn setting(name: &str, default: u32) -> u32 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+fn folder() -> Option<PathBuf> {
+    std::env::var_os("DAB_CUDA_DIR").map(PathBuf::from)
+}
+
+/// Keeps a module's text; returns its number, from 1.
+pub fn module(text: &str) -> usize {
+    let mut record = record();
+    let record = record.get_or_insert_default();
+    record.modules += 1;
+    if let Some(folder) = folder() {
+        let _ = fs::create_dir_all(&folder);
+        let _ = fs::write(folder.join(format!("{:04}.ptx", record.modules)), text);
+    }
+    record.modules
+}
+
+/// Counts a launch.
+pub fn launch(kernel: &str, threads: u64) {
+    let mut record = record();
+    let kernel = record.get_or_insert_default().kernels.entry(kernel.to_owned()).or_default();
+    kernel.launches += 1;
+    kernel.threads += threads;
+}
+
+/// Where bytes were copied.
+#[derive(Clone, Copy)]
+pub enum Copied {
+    ToDevice,
+    FromDevice,
+    Within,
+}
+
+/// Counts bytes.
+pub fn copied(way: Copied, bytes: usize) {
+    record().get_or_insert_default().copied[way as usize] += bytes as u64;
+}
+
+/// Writes `launches.txt`: totals, then kernels, the most frequent first.
+pub fn write() {
+    let (Some(folder), record) = (folder(), record()) else { return };
+    let Some(record) = record.as_ref() else { return };
+    let [_, most] = memory::usage();
+    let mut text = String::new();
+    let total: u64 = record.kernels.values().map(|kernel| kernel.launches).sum();
+    let [to, from, within] = record.copied;
+    let _ =
+        writeln!(text, "modules {}\nlaunches {total}\nlargest use of memory {most} bytes", record.modules);
+    let _ = writeln!(text, "bytes to the device {to}\nbytes from the device {from}\nbytes within {within}");
+    let mut kernels: Vec<_> = record.kernels.iter().collect();
+    kernels.sort_by_key(|(_, kernel)| std::cmp::Reverse(kernel.launches));
+    for (name, kernel) in kernels {
+        let _ = writeln!(text, "{:8} launches {:12} threads  {name}", kernel.launches, kernel.threads);
+    }
+    let _ = fs::write(folder.join("launches.txt"), text);
+}
