@@ -56,7 +56,7 @@ pub struct Options {
     pub resume: bool,
     /// Whether the baselines are measured too.
     pub baselines: bool,
-    /// The machines that share the run, when there are several; machine 0 alone measures and writes.
+    /// The processes that share the run, when there are several; process 0 alone measures and writes.
     pub machines: Option<Arc<Machines>>,
 }
 
@@ -114,7 +114,7 @@ impl Listener for () {}
 
 /// Runs an experiment, once a seed. `first` is the data of the first seed, if somebody has loaded them already.
 ///
-/// A machine other than machine 0 learns with it and gives no runs.
+/// A process other than process 0 learns with it and gives no runs.
 ///
 /// # Errors
 /// When the data, the experiment or the output folder cannot be used, or learning fails.
@@ -140,6 +140,11 @@ pub fn run(
         let mut observer = listener.begin(seed);
 
         let loaded = load(&experiment, first.take()).map_err(Error::Data)?;
+        if let Some(machines) = &options.machines {
+            let version = env!("CARGO_PKG_VERSION");
+            let own = format!("{version}\n{}\n{seed}\n{}", experiment.resolved()?, loaded.digest());
+            machines.agree(&own).map_err(Error::Learning)?;
+        }
         let description = description(&loaded);
         description.warnings.iter().for_each(|warning| listener.warning(warning));
         let (seen, sealed, made) = if experiment.retrofit.is_some() {
@@ -169,7 +174,9 @@ pub fn run(
             false => Comparison::default(),
         };
         let mut warnings = description.warnings;
-        for warning in useless(&task, &evaluation).into_iter().chain(broken(&evaluation.alarms)) {
+        for warning in
+            useless(&task, &evaluation).into_iter().chain(broken(&evaluation.alarms)).chain(parity.warning())
+        {
             listener.warning(&warning);
             warnings.push(warning);
         }

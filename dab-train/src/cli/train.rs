@@ -19,10 +19,7 @@ use crate::{
     config::Experiment,
     data::Loaded,
     experiment::{self, Listener},
-    learn::{
-        machines::{Machines, Place},
-        run::Observer,
-    },
+    learn::{machines::Machines, mpi, run::Observer},
     measure::alarms::{AlarmRate, words},
     report::numbers::{headline, summarise},
     run::Run,
@@ -100,12 +97,9 @@ pub struct Options {
     /// Print shapes, parameters, memory and steps, and train nothing
     #[arg(long)]
     dry_run: bool,
-    /// Share the run among N machines: this is machine I; start the same command on each with its own I
-    #[arg(long, value_name = "I/N", requires = "hub")]
-    machine: Option<Place>,
-    /// Where machine 0 listens and the others find it, on a network that you trust; it alone writes
-    #[arg(long, value_name = "HOST:PORT", requires = "machine")]
-    hub: Option<String>,
+    /// Share the run among the processes that mpirun or srun started; the first one alone writes
+    #[arg(long)]
+    mpi: bool,
 }
 
 impl Args {
@@ -139,13 +133,31 @@ impl Options {
         if self.dry_run {
             return super::print(&dry::plan(experiment)?);
         }
-        let device = self.device.open()?;
+        if !self.mpi {
+            mpi::refuse_uninvited()?;
+            return self.run_with(experiment, first, None);
+        }
+        let machines = mpi::join()?.map(Arc::new);
+        let place = machines.as_ref().map(|machines| machines.place);
+        self.run_with(experiment, first, machines).inspect_err(|error| {
+            let index = place.map_or(0, |place| place.index);
+            super::complain(&format!("process {index}: {error:#}"));
+            mpi::abort();
+        })?;
+        mpi::finish();
+        Ok(())
+    }
+
+    fn run_with(
+        &self,
+        experiment: &Experiment,
+        first: Option<Loaded>,
+        machines: Option<Arc<Machines>>,
+    ) -> Result<()> {
+        let local = machines.as_ref().and_then(|_| mpi::local_index());
+        let device = self.device.of_process(local).open()?;
         let out = self.out.clone().unwrap_or_else(|| Path::new("runs").join(&experiment.name));
-        let machines = match (self.machine, &self.hub) {
-            (Some(place), Some(hub)) => Some(Arc::new(Machines::join(place, hub)?)),
-            _ => None,
-        };
-        let writes = self.machine.is_none_or(|place| place.index == 0);
+        let writes = machines.as_ref().is_none_or(|machines| machines.place.index == 0);
         if writes {
             check_writable(&out)?;
         }
@@ -158,7 +170,8 @@ impl Options {
             baselines: !self.no_baselines,
             machines,
         };
-        let runs = experiment::run(experiment, first, &options, &mut Teller(self))?;
+        let runs =
+            experiment::run(experiment, first, &options, &mut Teller { options: self, tells: writes })?;
         if runs.len() > 1 {
             for (name, summary) in &summarise(&runs) {
                 let (shown, min, max) = (summary.show(4), summary.min, summary.max);
@@ -235,15 +248,21 @@ fn alarms(alarms: &[AlarmRate]) -> String {
 }
 
 /// Tells the user how far the runs are.
-struct Teller<'a>(&'a Options);
+struct Teller<'a> {
+    options: &'a Options,
+    /// Of several processes the first one alone tells.
+    tells: bool,
+}
 
 impl Listener for Teller<'_> {
     fn warning(&mut self, text: &str) {
-        eprintln!("dab: {text}");
+        if self.tells {
+            eprintln!("dab: {text}");
+        }
     }
 
     fn begin(&mut self, seed: u64) -> Box<dyn Observer> {
-        Box::new(match (self.0.quiet, self.0.json_lines) {
+        Box::new(match (self.options.quiet || !self.tells, self.options.json_lines) {
             (true, _) => TrainingProgress::quiet(),
             (_, true) => TrainingProgress::json_lines(seed),
             _ => TrainingProgress::bar(seed),
@@ -251,22 +270,22 @@ impl Listener for Teller<'_> {
     }
 
     fn choosing(&mut self) -> Box<dyn Fn(usize, usize) + Sync> {
-        if self.0.quiet || self.0.json_lines {
+        if self.options.quiet || self.options.json_lines || !self.tells {
             return Box::new(|_, _| ());
         }
         choosing_bar()
     }
 
     fn chosen(&mut self, choice: &Choice) {
-        if !self.0.quiet {
-            self.0.say(&chosen(choice));
+        if !self.options.quiet && self.tells {
+            self.options.say(&chosen(choice));
         }
     }
 
     fn end(&mut self, run: &Run) {
-        self.0.say(&format!("seed {}: {}", run.seed, headline(&run.evaluation)));
+        self.options.say(&format!("seed {}: {}", run.seed, headline(&run.evaluation)));
         if !run.evaluation.alarms.is_empty() {
-            self.0.say(&alarms(&run.evaluation.alarms));
+            self.options.say(&alarms(&run.evaluation.alarms));
         }
     }
 }

@@ -29,12 +29,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use self::sources::{cifar10, clinc150, clusters, features, uci};
 pub use images::{Augment, ImageTask, ImagesConfig, Normalise, RandAugment};
 pub use sealed::{Sealed, Seen};
 pub use split::HeldOutFrom;
 pub use table::{ColumnStats, Scale, Table};
+
+use crate::support::digest;
 
 /// Environment variable that names the data folder.
 pub const DATA_VARIABLE: &str = "DAB_DATA";
@@ -181,6 +184,34 @@ pub enum Loaded {
     Rows(Box<Task>, Description),
     /// Images: an image network makes a [`Task`] of them, before learning (frozen) or after it.
     Images(images::ImageTask),
+}
+
+impl Loaded {
+    /// Which examples are learnt from, as a digest: of rows all their numbers, of images where they come from and their labels.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        let mut digest = Sha256::new();
+        let mut add = |words: &mut dyn Iterator<Item = [u8; 4]>| words.for_each(|word| digest.update(word));
+        match self {
+            Self::Rows(task, _) => {
+                add(&mut task.train.inputs.values.iter().map(|value| value.to_le_bytes()));
+                match &task.train.targets {
+                    Targets::Regression(table) => {
+                        add(&mut table.values.iter().map(|value| value.to_le_bytes()))
+                    }
+                    Targets::Classes { labels, .. } => {
+                        add(&mut labels.iter().map(|label| label.to_le_bytes()))
+                    }
+                }
+            }
+            Self::Images(task) => {
+                add(&mut task.train.set.rows.iter().map(|&row| (row as u32).to_le_bytes()));
+                add(&mut task.train.labels.iter().map(|label| label.to_le_bytes()));
+                digest.update(&task.train.set.source);
+            }
+        }
+        digest::hex(digest)
+    }
 }
 
 impl DataConfig {

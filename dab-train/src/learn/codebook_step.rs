@@ -23,6 +23,7 @@ use crate::{
         divergence,
         encoder::Encoding,
         network::{Network, Wanted},
+        product::Product,
         tensors::constant,
     },
     support::random::Random,
@@ -94,7 +95,8 @@ impl<'a> Encodings<'a> {
         let Some(machines) = machines else { return made };
         let sent =
             made.into_iter().flat_map(|(encoding, share)| encoding.into_list().into_iter().chain([share]));
-        let lists = machines.list(sent.collect(), &self.examples.device());
+        let sent: Vec<Tensor<2>> = sent.collect();
+        let lists = machines.list(&sent, &self.examples.device());
         let back = |list: Vec<Tensor<2>>| {
             let each = list.chunks_exact(PARTS).map(|parts| {
                 let [mean, root, log_det, share] = std::array::from_fn(|part| parts[part].clone());
@@ -231,7 +233,7 @@ impl Rdfc {
         let mut sums = vec![0.0; self.codebook.means.len()];
         for (encoding, share) in encodings.iter() {
             let (assignment, _) = self.assigned(&encoding, share, &codes, alpha);
-            add(&mut sums, &numbers(assignment.clone().transpose().matmul(encoding.mean)), 1.0);
+            add(&mut sums, &numbers(assignment.clone().transpose().product(encoding.mean)), 1.0);
             add(&mut weights, &numbers(assignment.sum_dim(0)), 1.0);
         }
         let dim = self.codebook.dim;

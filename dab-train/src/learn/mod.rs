@@ -5,7 +5,8 @@
 //! ```
 //!
 //! The steps are those of method.md. [`examples`] gives mini-batches, from a table on the device or from rows that are read
-//! while the network learns; [`images`] learns from images; [`machines`] shares a run among several computers.
+//! while the network learns; [`images`] learns from images; [`machines`] shares a run among
+//! several processes, by [`mpi`].
 
 pub mod checkpoint;
 pub mod codebook_step;
@@ -17,6 +18,7 @@ pub mod kmeans;
 pub mod logistic;
 pub mod loss_scaling;
 pub mod machines;
+pub mod mpi;
 mod network_step;
 pub mod optimiser;
 pub mod retrofit;

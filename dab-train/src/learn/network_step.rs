@@ -25,6 +25,7 @@ use crate::{
         conv::Statistics,
         divergence,
         network::{Network, Wanted},
+        product::Product,
     },
     support::random::Random,
 };
@@ -62,7 +63,7 @@ impl Rdfc {
         for (step, (rows, (mut x, wanted))) in stream.enumerate() {
             let [batch, inputs] = x.dims();
             if let Some(factor) = &examples.noise {
-                x = x + normals([batch, inputs]).matmul(factor.clone().transpose());
+                x = x + normals([batch, inputs]).product(factor.clone().transpose());
             }
             let scale = self.scaling.map_or(1.0, |scaling| scaling.factor);
             losses.iter_mut().for_each(|(_, loss)| loss.scale = scale);

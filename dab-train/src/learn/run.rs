@@ -75,7 +75,7 @@ pub struct Setting {
     pub checkpoint: Option<PathBuf>,
     /// Whether to go on from the checkpoint, if there is one.
     pub resume: bool,
-    /// The machines that share the run, when there are several; machine 0 alone has a checkpoint.
+    /// The processes that share the run, when there are several; process 0 alone has a checkpoint.
     pub machines: Option<Arc<Machines>>,
 }
 
@@ -257,11 +257,10 @@ fn begin(experiment: &Experiment, mut model: Rdfc, setting: &Setting) -> Result<
     match &setting.machines {
         None => stored.map_or(Ok(()), |path| checkpoint::read(path, experiment, &mut progress))?,
         Some(machines) => {
-            machines.agree(&format!("{}\n{}", experiment.resolved()?, setting.seed))?;
-            let bytes = machines.tell(stored.map_or(Ok(Vec::new()), checkpoint::bytes)?)?;
+            let bytes = machines.tell(&stored.map_or(Ok(Vec::new()), checkpoint::bytes)?);
             if !bytes.is_empty() {
                 checkpoint::resume(&bytes, experiment, &mut progress)
-                    .context("cannot resume from the checkpoint of machine 0")?;
+                    .context("cannot resume from the checkpoint of process 0")?;
             }
         }
     }
@@ -287,7 +286,6 @@ pub(crate) fn epochs(
             observer.step(&Moment { epochs, total, examples, elapsed: begun.elapsed() });
         });
         learn.sound()?;
-        setting.machines.as_ref().map_or(Ok(()), |machines| machines.sound())?;
         ensure!(
             epoch.nll.is_finite() && epoch.distortion.is_finite(),
             "epoch {}: the loss is not finite; a smaller learning rate or `clip` helps",

@@ -1,85 +1,139 @@
-//! `dab train --machine I/N`: several processes, one run.
+//! `mpirun -n N dab train --mpi`: several processes, one run. `tests/mpi` builds with the feature `mpi` and runs these.
 
-use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::Command;
 
 use crate::light::light;
-use crate::{dab, folder, refusal, text};
-
-/// A port that was free a moment ago.
-fn hub() -> String {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().to_string()
-}
-
-fn machine(folder: &Path, place: &str, hub: &str, out: &str, more: &[&str]) -> Child {
-    Command::new(env!("CARGO_BIN_EXE_dab"))
-        .args(["train", "light.toml", "--no-baselines", "--json-lines", "--out", out])
-        .args(["--machine", place, "--hub", hub])
-        .args(more)
-        .current_dir(folder)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap()
-}
-
-/// What both of two machines say.
-fn two(folder: &Path, out: &str, more: [&[&str]; 2]) -> [Output; 2] {
-    let hub = hub();
-    let [first, second] = more;
-    let children =
-        [machine(folder, "0/2", &hub, out, first), machine(folder, "1/2", &hub, "nowhere", second)];
-    children.map(|child| child.wait_with_output().unwrap())
-}
+use crate::{dab, folder, refusal};
 
 #[test]
-fn two_machines_learn_what_two_replicas_learn() {
-    let folder = folder("machines");
-    light(&folder, 3);
-    let parts = ["--set", "training.accumulate=2"];
-    let one =
-        ["train", "light.toml", "--no-baselines", "--quiet", "--out", "one", "--set", "training.replicas=2"];
-    text(dab(&folder, &[&one[..], &parts].concat()));
-    let [first, second] = two(&folder, "two", [&parts; 2]);
-    let (first, second) = (text(first), text(second));
-    let losses = |said: &str| -> Vec<serde_json::Value> {
+fn processes_of_a_launcher_are_refused_without_mpi_and_mpi_without_the_feature() {
+    let folder = folder("uninvited");
+    light(&folder, 2);
+    for [index, count] in [
+        ["OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"],
+        ["PMI_RANK", "PMI_SIZE"],
+        ["SLURM_PROCID", "SLURM_STEP_NUM_TASKS"],
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_dab"))
+            .args(["train", "light.toml", "--out", "out"])
+            .env(index, "1")
+            .env(count, "4")
+            .current_dir(&folder)
+            .output()
+            .unwrap();
+        let said = refusal(&output, 1);
+        assert!(said.contains("process 1 of 4") && said.contains("add --mpi"), "{said}");
+        assert!(!folder.join("out").exists());
+    }
+    if !cfg!(feature = "mpi") {
+        let said = refusal(&dab(&folder, &["train", "light.toml", "--mpi"]), 1);
+        assert!(said.contains("cargo feature `mpi`") && said.contains("libopenmpi-dev"), "{said}");
+    }
+}
+
+#[cfg(feature = "mpi")]
+mod with_mpi {
+    use std::io::{BufRead, BufReader};
+    use std::path::Path;
+    use std::process::{Command, Output, Stdio};
+    use std::time::{Duration, Instant};
+
+    use crate::light::light;
+    use crate::{dab, folder, text};
+
+    const EPOCHS: usize = 3;
+    /// How long a job may live on after one of its processes was killed.
+    const PATIENCE: Duration = Duration::from_secs(10);
+
+    /// `mpirun` with `processes` of `dab train light.toml --mpi`; root and more processes than cores are allowed.
+    fn job(folder: &Path, processes: usize, arguments: &[&str]) -> Command {
+        let mut command = Command::new("mpirun");
+        command
+            .args(["-n", &processes.to_string(), "--oversubscribe", env!("CARGO_BIN_EXE_dab")])
+            .args(["train", "light.toml", "--no-baselines", "--json-lines", "--mpi"])
+            .args(arguments)
+            .envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")])
+            .current_dir(folder)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    fn losses(output: &Output) -> Vec<serde_json::Value> {
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
         let line = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap()["epoch"].clone();
         said.lines().map(line).collect()
-    };
-    assert_eq!((losses(&first).len(), losses(&first)), (3, losses(&second)), "both tell the same");
-    for file in ["model.dab", "backbone.safetensors", "scores.csv"] {
-        let read = |out: &str| std::fs::read(folder.join(out).join(file)).unwrap();
-        assert!(read("one") == read("two"), "{file} differs");
     }
-    assert!(!folder.join("nowhere").exists(), "machine 0 alone writes");
-    // A resumed run begins with machine 0's checkpoint on both.
-    let [first, second] = two(&folder, "two", [&[&parts[..], &["--resume"]].concat(); 2]);
-    assert_eq!((text(first), text(second)), (String::new(), String::new()), "nothing was left to do");
-}
 
-#[test]
-fn machines_that_differ_or_go_away_are_told() {
-    let folder = folder("machines-odd");
-    light(&folder, 3);
-    let other = two(&folder, "odd", [&[], &["--seed", "7"]]);
-    for output in &other {
-        assert!(refusal(output, 1).contains("machine 1 runs another experiment or seed"));
+    fn same_files(folder: &Path, [a, b]: [&str; 2]) {
+        for file in ["model.dab", "backbone.safetensors", "scores.csv"] {
+            let read = |out: &str| std::fs::read(folder.join(out).join(file)).unwrap();
+            assert!(read(a) == read(b), "{file} differs between {a} and {b}");
+        }
     }
-    let hub = hub();
-    let first = machine(&folder, "0/2", &hub, "lost", &["--set", "training.epochs=400"]);
-    let mut second = machine(&folder, "1/2", &hub, "lost", &["--set", "training.epochs=400"]);
-    let mut line = String::new();
-    let mut said = std::io::BufReader::new(second.stdout.take().unwrap());
-    std::io::BufRead::read_line(&mut said, &mut line).unwrap();
-    second.kill().unwrap();
-    second.wait().unwrap();
-    let said = refusal(&first.wait_with_output().unwrap(), 1);
-    assert!(said.contains("machine 1 of 2 went away"), "{said}");
-    assert!(folder.join("lost/checkpoint.safetensors").is_file(), "the last checkpoint is kept");
-    assert!(
-        refusal(&dab(&folder, &["train", "light.toml", "--machine", "2/2", "--hub", &hub]), 2)
-            .contains("2/2")
-    );
-    assert!(refusal(&dab(&folder, &["train", "light.toml", "--machine", "0/2"]), 2).contains("--hub"));
+
+    #[test]
+    fn processes_write_the_bytes_that_as_many_replicas_write() {
+        let folder = folder("processes");
+        light(&folder, EPOCHS);
+        for count in [2, 4] {
+            let (one, several) = (format!("replicas-{count}"), format!("processes-{count}"));
+            let replicas = format!("training.replicas={count}");
+            let arguments =
+                ["train", "light.toml", "--no-baselines", "--quiet", "--out", &one, "--set", &replicas];
+            text(dab(&folder, &arguments));
+            let output = job(&folder, count, &["--out", &several]).output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            assert_eq!(losses(&output).len(), EPOCHS, "the first process alone tells");
+            same_files(&folder, [&one, &several]);
+        }
+        // A resumed run begins with the first process's checkpoint everywhere.
+        let output = job(&folder, 2, &["--out", "processes-2", "--resume"]).output().unwrap();
+        assert!(output.status.success() && losses(&output).is_empty(), "nothing was left to do");
+    }
+
+    #[test]
+    fn processes_that_differ_are_refused_before_the_first_step() {
+        let folder = folder("processes-odd");
+        light(&folder, EPOCHS);
+        let program = env!("CARGO_BIN_EXE_dab");
+        let output = job(&folder, 1, &["--out", "odd"])
+            .args([":", "-n", "1", program, "train", "light.toml", "--mpi", "--seed", "7", "--out", "odd"])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains("process 1 has another experiment"), "{said}");
+        assert!(!folder.join("odd/checkpoint.safetensors").exists());
+    }
+
+    /// Processes of the job that `launcher` started, by Linux's list of children.
+    fn children(launcher: u32) -> Vec<u32> {
+        let list =
+            std::fs::read_to_string(format!("/proc/{launcher}/task/{launcher}/children")).unwrap_or_default();
+        list.split_whitespace().filter_map(|id| id.parse().ok()).collect()
+    }
+
+    #[test]
+    fn a_killed_process_ends_the_job_and_the_run_can_be_resumed() {
+        let folder = folder("processes-killed");
+        light(&folder, EPOCHS);
+        let whole = job(&folder, 2, &["--out", "whole"]).output().unwrap();
+        assert!(whole.status.success(), "{}", String::from_utf8_lossy(&whole.stderr));
+        let mut launcher = job(&folder, 2, &["--out", "killed"]).spawn().unwrap();
+        let mut told = BufReader::new(launcher.stdout.take().unwrap()).lines();
+        // After the second line, the first epoch's checkpoint is written.
+        (0..2).for_each(|_| drop(told.next().unwrap().unwrap()));
+        let processes = children(launcher.id());
+        assert_eq!(processes.len(), 2, "{processes:?}");
+        let killed = Instant::now();
+        assert!(Command::new("kill").args(["-9", &processes[1].to_string()]).status().unwrap().success());
+        assert!(!launcher.wait().unwrap().success());
+        assert!(killed.elapsed() < PATIENCE, "{:?}", killed.elapsed());
+        assert!(processes.iter().all(|id| !Path::new(&format!("/proc/{id}")).exists()), "no orphans");
+        let rest = job(&folder, 2, &["--out", "killed", "--resume"]).output().unwrap();
+        assert!(rest.status.success(), "{}", String::from_utf8_lossy(&rest.stderr));
+        let (all, rest) = (losses(&whole), losses(&rest));
+        assert!(!rest.is_empty() && rest.len() < EPOCHS && all.ends_with(&rest), "{rest:?}");
+        same_files(&folder, ["whole", "killed"]);
+    }
 }
