@@ -34,6 +34,27 @@ __attribute__((noinline)) static void call(const float *x) {
     sink = a.uncertainty;
 }
 
+#elif defined(ROW_MEMORY)
+#include <dab_memory.h>
+static uint64_t storage[DAB_MEMORY_BYTES(CODES, INPUTS) / 8];
+static dab_memory *memory;
+/* A full memory: every code costs the same, wherever the input is. */
+static bool prepare(void) {
+    const dab_memory_config config = {.size = sizeof config, .codes = CODES, .dim = INPUTS, .std = 0.1f};
+    float x[INPUTS] = {0};
+    if (dab_memory_init(storage, sizeof storage, &config, &memory) != DAB_OK) return false;
+    for (int i = 0; i < CODES; i++) {
+        dab_novelty n = {.size = sizeof n};
+        x[i % INPUTS] += 1;
+        if (dab_memory_observe(memory, x, 0, INPUTS, &n) != DAB_OK || !n.spawned) return false;
+    }
+    return true;
+}
+__attribute__((noinline)) static void call(const float *x) {
+    dab_novelty n = {.size = sizeof n};
+    if (dab_memory_observe(memory, x, 0, INPUTS, &n) == DAB_OK) sink = n.bonus;
+}
+
 #elif defined(ROW_PLAIN_A) || defined(ROW_PLAIN_C)
 #include "../../dab-core/benches/assess/plain.c"
 NUMBERS(weight, TEXT(FOLDER) "/weight.f32");

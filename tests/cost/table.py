@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""What dab costs on a Cortex-M4F, as a table in Markdown:   tests/cost/table.py [FILE | --check]
+"""What dab costs on a Cortex-M4F, as a table in Markdown:   tests/cost/table.py [FILE | --check | --memory]
 
 Every row is a program of its own, linked with only what it needs and run under QEMU, whose clock counts instructions.
 Text, rodata and RAM are what it has beyond an empty program; weights are not code. With FILE (docs/performance.md),
 the table between its two marks is replaced. Needs arm-none-eabi-gcc, qemu-system-arm, the dab command (DAB=..., or cargo build
---release) and, for the row of emlearn, pip. With --check, no table: the limits below must hold.
+--release) and, for the row of emlearn, pip. With --check, no table: the limits below must hold. --memory prints the rows of the
+memory alone, which need no dab command.
 """
 import json
 import os
@@ -245,17 +246,32 @@ def rust(program, *options):
     return shutil.copy(f"{TARGET}/device/thumbv7em-none-eabihf/release/{program}", f"{WORK}/{program}{''.join(options)}")
 
 
-def rows():
-    """Name and cells of every row."""
+def row(name, elf, inputs, artifact=None, scratch=None):
+    """Name and cells of a row."""
     empty = build("empty", ["ROW_EMPTY"], ["-O2"])
+    least, most, painted, worst = measure(elf)
+    text, rodata, variables = (a - b for a, b in zip(sizes(elf), sizes(empty)))
+    # The input's own memory, which the empty program has for one number, is the caller's in any case.
+    ram = variables - 4 * (inputs - 1) + worst
+    return name, [text, rodata, artifact, scratch, painted, worst, ram, least, most, f"{most / least:.3f}"]
 
-    def row(name, elf, inputs, artifact=None, scratch=None):
-        least, most, painted, worst = measure(elf)
-        text, rodata, variables = (a - b for a, b in zip(sizes(elf), sizes(empty)))
-        # The input's own memory, which the empty program has for one number, is the caller's in any case.
-        ram = variables - 4 * (inputs - 1) + worst
-        return name, [text, rodata, artifact, scratch, painted, worst, ram, least, most, f"{most / least:.3f}"]
 
+def memory(codes, dim, opt):
+    """The program that a full memory observes in."""
+    prefix = library(opt)
+    defines = ["ROW_MEMORY", f"CODES={codes}", f"INPUTS={dim}"]
+    return build(f"memory-{opt}", defines, ["-O2", f"-I{prefix}/include"], [f"{prefix}/lib/libdab.a"])
+
+
+def memory_rows():
+    """What one observation costs, where all places are used."""
+    for codes, dim in ((16, 4), (64, 8)):
+        for opt in ("3", "s"):
+            yield row(f"memory, {codes} codes, {dim} dimensions: observe, opt-level {opt}", memory(codes, dim, opt), dim)
+
+
+def rows():
+    """Every row."""
     full, cholesky, diagonal = (Shape(name, *shape) for name, shape in SHAPES.items())
     named = [("640→8, k 10, spectral", full, "A"), ("640→8, k 10, Cholesky", cholesky, None),
              ("2048→80, k 1000, diagonal", diagonal, "C"), ("motor: 26→24→16→4, k 4, Cholesky", Motor, None),
@@ -270,6 +286,7 @@ def rows():
             # gcc fuses multiply-adds unless it is told not to; dab never does, so that all machines round alike.
             for flags in (["-O2"], ["-O2", "-ffp-contract=off"]):
                 yield row(f"{name}: plain C, {' '.join(flags)}", plain(shape, letter, flags), shape.inputs)
+    yield from memory_rows()
     for name, *program in (("diagonal codebook of fixed size, no loader", "codebook"),
                            ("loader, every kind, assess", "loader", NO_CHANNELS),
                            ("loader, every kind, channels, assess", "loader")):
@@ -287,12 +304,12 @@ def main():
     columns = ["program (Cortex-M4F)", "text", "rodata", "artifact", "scratch", "stack", "worst stack", "RAM in all",
                "instructions, least", "most", "most ÷ least"]
     lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
-    for name, cells in rows():
+    for name, cells in memory_rows() if sys.argv[1:] == ["--memory"] else rows():
         shown = ("–" if c is None else c if isinstance(c, str) else f"{c:,}" for c in cells)
         lines.append(f"| {name} | {' | '.join(shown)} |")
         print(lines[-1], file=sys.stderr)
     table = "\n".join(lines)
-    if len(sys.argv) < 2:
+    if sys.argv[1:] in ([], ["--memory"]):
         print(table)
         return
     text = open(sys.argv[1]).read()
