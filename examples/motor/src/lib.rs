@@ -10,6 +10,8 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod taught;
+
 use dab_core::monitor::{Config, Monitor, State};
 use dab_core::{Assessment, InputError, Model, aligned_artifact};
 
@@ -27,7 +29,12 @@ pub static STREAM: &[u8] = include_bytes!("../stream.bin");
 
 /// The windows of the stream, as inputs of the model.
 pub fn windows() -> impl Iterator<Item = [f32; INPUTS]> {
-    let (windows, _) = STREAM.as_chunks::<{ 2 * (WINDOW + 1) }>();
+    windows_of(STREAM)
+}
+
+/// The windows of a recording.
+fn windows_of(stream: &[u8]) -> impl Iterator<Item = [f32; INPUTS]> {
+    let (windows, _) = stream.as_chunks::<{ 2 * (WINDOW + 1) }>();
     windows.iter().map(|window| {
         let (counts, _) = window.as_chunks::<2>();
         let counts = || counts.iter().map(|&c| i32::from(u16::from_le_bytes(c)));
@@ -68,19 +75,25 @@ fn monitor(model: &Model<'_>) -> Option<Monitor> {
     .ok()
 }
 
+/// The model, if it may be used.
+fn start(print: fn(&str), scratch: &mut [f32; SCRATCH]) -> Option<Model<'static>> {
+    let Ok(model) = Model::from_bytes(MODEL) else {
+        print("the model is damaged\n");
+        return None;
+    };
+    if model.self_test(scratch).is_err() {
+        print("self-test failed: do not trust this build\n");
+        return None;
+    }
+    print("self-test passed\n");
+    Some(model)
+}
+
 /// Boots, watches the stream and prints each change. Whether the model could be used at all.
 pub fn run(print: fn(&str)) -> bool {
     let mut scratch = [0.0; SCRATCH];
-    let Ok(model) = Model::from_bytes(MODEL) else {
-        print("the model is damaged\n");
-        return false;
-    };
-    if model.self_test(&mut scratch).is_err() {
-        print("self-test failed: do not trust this build\n");
-        return false;
-    }
+    let Some(model) = start(print, &mut scratch) else { return false };
     let Some(mut monitor) = monitor(&model) else { return false };
-    print("self-test passed\n");
     let mut before = monitor.state();
     for (now, window) in (0..).zip(windows()) {
         let Ok((speed, assessment)) = estimate(&model, &window, &mut scratch) else { return false };
