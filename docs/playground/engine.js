@@ -11,9 +11,9 @@ const SLOTS = [
   "text", "input", "columns", "outputs", "distances", "assignment", "dimensions", "latentMean", "latentSpread",
   "result", "limits", "codeMeans", "codePrecisions", "priors", "scores", "pValues", "inputMean", "inputInverseStd",
 ];
-const COVARIANCES = ["diagonal", "spectral", "cholesky"];
+const COVARIANCES = ["diagonal", "spectral", "cholesky", "constant"];
 const TASKS = ["", "regression", "classification"];
-const VERDICTS = ["familiar", "doubtful", "unfamiliar"];
+const VERDICTS = ["familiar", "ambiguous", "doubtful", "unfamiliar"];
 
 // What `load` returns, and what dab advises then: nothing, when it is the info section that cannot be read.
 const LOADED = 1;

@@ -3,10 +3,11 @@
 
 const MEANINGS = {
   familiar: "Like the training data",
+  ambiguous: "Like the training data, but between two classes",
   doubtful: "Rare among the training data",
   unfamiliar: "Unlike the training data",
 };
-const SIGNS = { familiar: "●", doubtful: "◆", unfamiliar: "▲", invalid: "✕" };
+const SIGNS = { familiar: "●", ambiguous: "◐", doubtful: "◆", unfamiliar: "▲", invalid: "✕" };
 // Codes and dimensions that are listed, as many as `dab explain` lists.
 const TOP = 8;
 // Weights and products below this are called so.
@@ -179,7 +180,7 @@ class RowsPanel {
     const place = find("counts");
     place.replaceChildren();
     for (const [verdict, n] of counts) {
-      if (verdict === "invalid" && !n) continue;
+      if ((verdict === "invalid" || verdict === "ambiguous") && !n) continue;
       if (verdict !== "invalid" && verdict !== "all" && !this.rows.engine.heldOut) continue;
       const button = add(place, "button", "", verdict);
       button.type = "button";

@@ -117,7 +117,10 @@ impl Bench {
     fn encode(&mut self) -> Result<(), InputError> {
         let gaussian = self.model.encode(self.input, self.scratch)?;
         self.latent_mean.copy_from_slice(gaussian.mean);
-        let (Spread::Diagonal(spread) | Spread::Full { factor: spread, .. }) = gaussian.spread;
+        let spread = match gaussian.spread {
+            Spread::Diagonal(spread) | Spread::Full { factor: spread, .. } => spread,
+            Spread::Identity => &[],
+        };
         self.latent_spread.copy_from_slice(spread);
         Ok(())
     }
@@ -127,7 +130,7 @@ impl Bench {
         let verdict = a.verdict.map_or(f32::NAN, |verdict| verdict as u8 as f32);
         let nearest = a.nearest as f32;
         let p = a.p_value.unwrap_or(f32::NAN);
-        let result = [a.uncertainty, p, verdict, nearest, a.nearest_distance, f32::from(a.saturated)];
+        let result = [a.score(), p, verdict, nearest, a.nearest_distance, f32::from(a.saturated)];
         self.result.copy_from_slice(&result);
     }
 }
