@@ -174,8 +174,10 @@ pub fn run(
             false => Comparison::default(),
         };
         let mut warnings = description.warnings;
-        for warning in
-            useless(&task, &evaluation).into_iter().chain(broken(&evaluation.alarms)).chain(parity.warning())
+        for warning in useless(&task, &evaluation, &scores.test)
+            .into_iter()
+            .chain(broken(&evaluation.alarms))
+            .chain(parity.warning())
         {
             listener.warning(&warning);
             warnings.push(warning);

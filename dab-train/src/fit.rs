@@ -4,12 +4,14 @@ use anyhow::ensure;
 use burn::tensor::Device;
 
 use crate::{
+    choose::numbers,
     config::{
+        Experiment,
         defaults::{self, Wishes},
         retrofit::Retrofit,
     },
     data::{
-        DataConfig, Loaded, Table, Targets,
+        DataConfig, Loaded, Split, Table, Targets,
         files::Labels,
         sources::features::{Answers, FileRows, Shares, cut_rows},
     },
@@ -30,6 +32,45 @@ const LABELS: &str = "the labels";
 /// When the rows cannot be used, or learning fails.
 pub fn fit<R: AsRef<[f32]>>(features: &[R], labels: &[u32]) -> Result<Run, Error> {
     Fit::classes(features, labels)?.run()
+}
+
+/// What is asked of a fit.
+pub(crate) struct Wanted {
+    /// Whether to learn by gradients, whatever pays.
+    pub learn: bool,
+    /// Settings of learning: one of them asks for it.
+    pub wishes: Wishes,
+    /// Settings of a model that is computed.
+    pub retrofit: Retrofit,
+}
+
+impl Wanted {
+    /// The experiment that fits training rows, and why this. Whether a regression learns is found out on its training rows.
+    ///
+    /// # Errors
+    /// When learning fails.
+    pub(crate) fn experiment(
+        self,
+        name: &str,
+        seed: u64,
+        data: DataConfig,
+        train: &Split,
+        device: &Device,
+    ) -> Result<(Experiment, Vec<String>), Error> {
+        let Self { learn, mut wishes, retrofit } = self;
+        let mut learns = learn || wishes.any();
+        let mut reasons = Vec::new();
+        if !learns && !retrofit.fast && matches!(train.targets, Targets::Regression(_)) {
+            let predictor = numbers::predictor(train, seed, device).map_err(Error::Learning)?;
+            (wishes.epochs, learns, reasons) =
+                (predictor.epochs, predictor.epochs.is_some(), predictor.reasons);
+        }
+        let experiment = match learns {
+            true => defaults::experiment(name, seed, data, train, wishes),
+            false => defaults::retrofit(name, seed, data, retrofit),
+        };
+        Ok((experiment, reasons))
+    }
 }
 
 /// A model to be made of rows in memory.
@@ -131,7 +172,8 @@ impl Fit {
         self
     }
 
-    /// Learns hidden layers and codes by gradients; so do [`Fit::codes`], [`Fit::dim`] and [`Fit::epochs`], and a regression.
+    /// Learns hidden layers and codes by gradients; so do [`Fit::codes`], [`Fit::dim`] and [`Fit::epochs`]. A regression learns
+    /// where that predicts clearly better than ridge regression.
     #[must_use]
     pub fn learn(mut self) -> Self {
         self.learn = true;
@@ -201,11 +243,9 @@ impl Fit {
         if let Some(rows) = self.calibration {
             description.calibrate(rows, &task).map_err(Error::Data)?;
         }
-        let learns = self.learn || self.wishes.any() || matches!(task.train.targets, Targets::Regression(_));
-        let experiment = match learns {
-            true => defaults::experiment(&self.name, seed, DataConfig::Memory, &task.train, self.wishes),
-            false => defaults::retrofit(&self.name, seed, DataConfig::Memory, self.retrofit),
-        };
+        let wanted = Wanted { learn: self.learn, wishes: self.wishes, retrofit: self.retrofit };
+        let (experiment, _) =
+            wanted.experiment(&self.name, seed, DataConfig::Memory, &task.train, &self.options.device)?;
         experiment.check()?;
         let loaded = Loaded::Rows(Box::new(task), description);
         let mut runs = experiment::run(&experiment, Some(loaded), &self.options, &mut ())?;

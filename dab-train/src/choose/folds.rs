@@ -4,9 +4,10 @@
 //! rows ≤ 4000 → hidden classes | known classes → 25 % familiar rows to judge by | the rest to fit
 //! ```
 
-use super::plan::Rows;
+use super::plan::{Rows, most_codes};
 use crate::{
-    data::{Table, split},
+    data::{Scale, Table, split},
+    learn::kmeans,
     support::random::Random,
 };
 
@@ -20,6 +21,9 @@ const JUDGING: f64 = 0.25;
 /// Sets of fewer rows than this are cut several times, up to `REPEATS`.
 const FEW: usize = 2000;
 const REPEATS: usize = 4;
+
+/// Clusters of the inputs of a regression: each is hidden in turn.
+const CLUSTERS: usize = 5;
 
 /// One cut.
 #[derive(Clone, Debug)]
@@ -67,6 +71,28 @@ pub fn folds(inputs: &Table, labels: &[u32], strings: u64, seed: u64) -> Vec<Fol
             let mut random = Random::new(seed, &format!("fit/fold/{repeat}/{group}"));
             all.push(cut(inputs, &chosen, &of, &hidden, strings, &mut random));
         }
+    }
+    all
+}
+
+/// Cuts of a regression's training rows: it has no classes, so clusters of its inputs play strangers. What is known are rows of
+/// one kind.
+#[must_use]
+pub fn clusters(inputs: &Table, rows: &Rows, seed: u64) -> Vec<Fold> {
+    let standardised = Scale::fit(inputs).apply(inputs);
+    let centres = kmeans::centres(&standardised, CLUSTERS, &mut Random::new(seed, "fit/clusters")).0;
+    let distance = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f32>();
+    let nearest = |row: &[f32]| {
+        let by_distance =
+            |a: &usize, b: &usize| distance(row, centres.row(*a)).total_cmp(&distance(row, centres.row(*b)));
+        (0..centres.rows).min_by(by_distance).unwrap_or(0) as u32
+    };
+    let labels: Vec<u32> = standardised.iter().map(nearest).collect();
+    let mut all = folds(inputs, &labels, rows.strings, seed);
+    for fold in &mut all {
+        fold.labels.fill(0);
+        fold.classes = 1;
+        fold.rows = Rows { counts: vec![most_codes(fold.fit.rows)], ..rows.clone() };
     }
     all
 }
@@ -138,6 +164,16 @@ mod tests {
             );
         }
         assert_eq!(hidden, [2; 4]);
+    }
+
+    #[test]
+    fn clusters_of_a_regression_are_hidden_one_by_one() {
+        let (inputs, _) = rows(2000, 5);
+        let known = Rows { inputs: 2, outputs: 1, counts: vec![most_codes(2000)], strings: 0 };
+        let folds = clusters(&inputs, &known, 3);
+        assert_eq!(folds.len(), CLUSTERS);
+        assert_eq!(folds.iter().map(|fold| fold.hidden.rows).sum::<usize>(), 2000);
+        assert!(folds.iter().all(|fold| fold.classes == 1 && fold.labels == vec![0; fold.fit.rows]));
     }
 
     #[test]

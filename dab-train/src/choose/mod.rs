@@ -11,6 +11,7 @@
 
 pub mod folds;
 pub mod judge;
+pub mod numbers;
 pub mod plan;
 
 use std::{
@@ -246,11 +247,45 @@ pub fn choose(
     wish: &Wish,
     progress: Progress,
 ) -> Result<Choice> {
-    let begun = Instant::now();
     let folds = folds::folds(inputs, labels, rows.strings, wish.seed);
     ensure!(!folds.is_empty(), "choosing leaves classes out, and there are fewer than two");
-    let norms = norms(inputs);
-    let most = most_views(rows, &norms, wish.flash);
+    among(&folds, &norms(inputs), rows, wish, progress)
+}
+
+/// Chooses the view of a regression: columns are standardised, so that its decoder is a ridge regression, and clusters of
+/// the inputs are left out.
+///
+/// # Errors
+/// When nothing fits into the flash.
+pub fn choose_clusters(inputs: &Table, rows: &Rows, wish: &Wish, progress: Progress) -> Result<Choice> {
+    let folds = folds::clusters(inputs, rows, wish.seed);
+    if folds.is_empty() {
+        return plain(rows, wish, "all inputs are alike: there is nothing to choose by");
+    }
+    among(&folds, &[Norm::Columns], rows, wish, progress)
+}
+
+/// The view of a regression that needs no choosing: one code.
+///
+/// # Errors
+/// When it does not fit into the flash.
+pub fn plain(rows: &Rows, wish: &Wish, why: &str) -> Result<Choice> {
+    let candidate = Candidate {
+        norm: Norm::Columns,
+        ridge: FIXED_RIDGE,
+        deep: false,
+        full_rank: true,
+        form: Form::Distance,
+        auroc: f64::NAN,
+    };
+    let views = views(&[candidate], rows, wish.flash).ok_or_else(|| too_small(rows, wish.flash))?;
+    Ok(sized(Choice { views, reasons: vec![why.to_owned()], ..Choice::default() }, rows, wish))
+}
+
+/// Chooses by folds among norms.
+fn among(folds: &[Fold], norms: &[Norm], rows: &Rows, wish: &Wish, progress: Progress) -> Result<Choice> {
+    let begun = Instant::now();
+    let most = most_views(rows, norms, wish.flash);
     let room = wish.flash.map(|flash| rows.room(flash) / most);
     let sizes = |fold: &Fold, norm| FILLINGS.map(|filling| fold.rows.size(norm, room, filling));
     ensure!(
@@ -284,18 +319,18 @@ pub fn choose(
     let forms = if rows.classes() > 2 { &FORMS[..] } else { &FORMS[1..] };
     let full =
         |norm, filling: usize| sizes(&folds[0], norm)[filling].is_some_and(|size| size.dim == rows.inputs);
-    let candidates = scored(&judged, &norms, forms, &full)?;
+    let candidates = scored(&judged, norms, forms, &full)?;
     let mut chosen: Vec<Candidate> = norms.iter().filter_map(|norm| pick(&candidates, *norm)).collect();
     // A stable sort: among equals the norms keep their order.
     chosen.sort_by(|a, b| b.auroc.total_cmp(&a.auroc));
-    let chosen = join(&judged, &norms, &chosen, most as usize)?;
+    let chosen = join(&judged, norms, &chosen, most as usize)?;
     ensure!(!chosen.is_empty(), too_small(rows, wish.flash));
     let views = views(&chosen, rows, wish.flash).ok_or_else(|| too_small(rows, wish.flash))?;
     let choice = sized(Choice { views, folds: judged.len(), ..Choice::default() }, rows, wish);
     let used = &folds[..judged.len()];
     let auroc = joined(used, &chosen, wish.flash, wish.seed)?;
     let curve = curve(used, &chosen, rows, wish, &choice, auroc)?;
-    let reasons = reasons(&candidates, &chosen, &norms, judged.len());
+    let reasons = reasons(&candidates, &chosen, norms, judged.len(), rows.classes());
     Ok(Choice { auroc, candidates, curve, reasons, ..choice })
 }
 
@@ -438,12 +473,19 @@ fn curve(
 }
 
 /// The choice in sentences.
-fn reasons(candidates: &[Candidate], chosen: &[Candidate], norms: &[Norm], folds: usize) -> Vec<String> {
+fn reasons(
+    candidates: &[Candidate],
+    chosen: &[Candidate],
+    norms: &[Norm],
+    folds: usize,
+    classes: usize,
+) -> Vec<String> {
+    let hidden = if classes < 2 { "clusters of inputs" } else { "classes" };
     let mut reasons = vec![format!(
-        "{} candidates were judged by {folds} folds of training rows with classes left out",
+        "{} candidates were judged by {folds} folds of training rows with {hidden} left out",
         candidates.len()
     )];
-    if norms.len() == 1 {
+    if norms.len() == 1 && classes > 1 {
         reasons.push("the columns have different units, so each is standardised".to_owned());
     }
     for candidate in chosen {

@@ -17,6 +17,8 @@ const VECTORS: u64 = 4;
 const NUMBER: u64 = 4;
 /// α of a view with so many axes or fewer is 1; with more it falls as their number grows.
 const SHARP: f64 = 6.0;
+/// Rows of a regression behind each code, at least: at a code that is a row, u and with it the band would vanish.
+const ROWS_A_CODE: usize = 10;
 /// Axes that a view has at least.
 const LEAST_AXES: usize = 2;
 /// Axes that a file allows.
@@ -29,7 +31,7 @@ pub struct Rows {
     pub inputs: usize,
     /// Outputs of a decoder: classes, or numbers to predict.
     pub outputs: usize,
-    /// Training rows of each class.
+    /// Training rows of each class; of a regression, the codes that it may have.
     pub counts: Vec<usize>,
     /// Bytes of names and other strings in the file.
     pub strings: u64,
@@ -156,6 +158,12 @@ impl Rows {
             _ => view.form.uses_energy().then_some(dim),
         }
     }
+}
+
+/// Codes that a regression of so many rows may have.
+#[must_use]
+pub fn most_codes(rows: usize) -> usize {
+    (rows / ROWS_A_CODE).max(1)
 }
 
 /// α of a view with `dim` axes.

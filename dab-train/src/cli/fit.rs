@@ -8,9 +8,10 @@ use super::train::Options;
 use crate::{
     config::{defaults, retrofit::Retrofit},
     data::{
-        self, DataConfig, Loaded, Targets,
+        self, DataConfig, Loaded,
         sources::features::{self, Ood},
     },
+    fit::Wanted,
 };
 
 /// Learn a model from your own features
@@ -103,18 +104,16 @@ impl Args {
     /// # Errors
     /// When a file cannot be used, or as `dab train`.
     pub fn run(&self) -> Result<()> {
-        self.options.device.open()?;
+        let device = self.options.device.open()?;
         let data = self.data()?;
         let name = data.name.clone();
         let data = DataConfig::Features(data);
         let seed = self.options.first_seed(0);
         let (task, description) = data::load_described(&data, seed, Path::new(""))?;
         let wishes = defaults::Wishes { codes: self.codes, dim: self.dim, epochs: self.epochs };
-        let learns = self.learn || wishes.any() || matches!(task.train.targets, Targets::Regression(_));
-        let experiment = match learns {
-            true => defaults::experiment(&name, seed, data, &task.train, wishes),
-            false => defaults::retrofit(&name, seed, data, self.retrofit()?),
-        };
+        let wanted = Wanted { learn: self.learn, wishes, retrofit: self.retrofit()? };
+        let (experiment, reasons) = wanted.experiment(&name, seed, data, &task.train, &device)?;
+        self.options.tell(&reasons);
         let changed = self.options.changed(experiment.table()?)?;
         let same = (&changed.data, changed.seed) == (&experiment.data, seed);
         self.options.run(&changed, same.then_some(Loaded::Rows(Box::new(task), description)))

@@ -211,6 +211,13 @@ impl Options {
         if self.changes.is_empty() { Ok(parsed?) } else { parsed.context("with the changes of --set") }
     }
 
+    /// Lines for people who want to know why.
+    pub fn tell(&self, lines: &[String]) {
+        if !self.quiet {
+            lines.iter().for_each(|line| self.say(line));
+        }
+    }
+
     /// One line for people: on standard error when standard output carries JSON.
     fn say(&self, line: &str) {
         // A closed pipe is the reader's wish to stop listening, not a failure of the run.

@@ -6,7 +6,10 @@ use anyhow::{Context, Result, ensure};
 
 use super::Listener;
 use crate::{
-    choose::{self, Choice, Wish, plan::Rows},
+    choose::{
+        self, Choice, Wish,
+        plan::{Rows, most_codes},
+    },
     config::{Experiment, retrofit::Retrofit},
     data::{Description, Seen, Table, Targets, Task},
     export::{artifact, device, head, retrofit},
@@ -76,7 +79,10 @@ fn rows(seen: &Seen, strings: u64) -> Result<Rows> {
     labels.iter().for_each(|&label| counts[label as usize] += 1);
     let outputs = match &seen.train.targets {
         Targets::Classes { count, .. } => *count,
-        Targets::Regression(table) => table.cols,
+        Targets::Regression(table) => {
+            counts = vec![most_codes(table.rows)];
+            table.cols
+        }
     };
     ensure!(seen.train.inputs.cols > 0, "the rows have no columns");
     Ok(Rows { inputs: seen.train.inputs.cols, outputs, counts, strings })
@@ -94,6 +100,12 @@ fn decide(
     let wish = Wish { flash: retrofit.flash, time, own_head, seed };
     if !retrofit.views.is_empty() {
         return Ok(choose::given(retrofit.views.clone(), rows, &wish));
+    }
+    if matches!(seen.train.targets, Targets::Regression(_)) {
+        return match retrofit.fast {
+            true => choose::plain(rows, &wish, "a fixed view: nothing was tried (--fast)"),
+            false => choose::choose_clusters(&seen.train.inputs, rows, &wish, &*listener.choosing()),
+        };
     }
     let (labels, _) = classes(&seen.train.targets);
     if retrofit.fast || rows.classes() < 2 {

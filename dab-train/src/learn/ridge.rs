@@ -70,17 +70,23 @@ impl Ridge {
         Self { weight, bias, penalty }
     }
 
+    /// Target `column` of an input.
+    #[must_use]
+    pub fn predict(&self, input: &[f32], column: usize) -> f64 {
+        let weights = &self.weight[column * input.len()..(column + 1) * input.len()];
+        weights.iter().zip(input).map(|(w, &x)| w * f64::from(x)).sum::<f64>() + self.bias[column]
+    }
+
     /// Mean squared error over all targets.
     #[must_use]
     pub fn error(&self, inputs: &Table, targets: &Table) -> f64 {
-        let mut sum = 0.0;
-        for (row, wanted) in inputs.iter().zip(targets.iter()) {
-            for ((weights, bias), &y) in self.weight.chunks_exact(inputs.cols).zip(&self.bias).zip(wanted) {
-                let dot: f64 = weights.iter().zip(row).map(|(w, &x)| w * f64::from(x)).sum();
-                sum += (dot + bias - f64::from(y)).powi(2);
-            }
-        }
-        sum / targets.values.len().max(1) as f64
+        let rows = inputs.iter().zip(targets.iter());
+        let squares = rows.map(|(row, wanted)| {
+            let each =
+                wanted.iter().enumerate().map(|(at, &y)| (self.predict(row, at) - f64::from(y)).powi(2));
+            each.sum::<f64>()
+        });
+        squares.sum::<f64>() / targets.values.len().max(1) as f64
     }
 }
 

@@ -4,18 +4,21 @@
 //! regression the interval that u gives.
 //!
 //! ```text
-//! interval  ŷ ± 2 s u(x),   s² = mean over held-out examples of ((y − ŷ) / u)²
+//! interval  ŷ ± 2 s u(x),   s = the 95 % quantile of |y − ŷ| / 2u over held-out examples
 //! ```
 //!
-//! u is in nats and y is not: a band ŷ ± 2u has no unit. s, the likeliest scale of y ~ N(ŷ, (s u)²) on held-out examples, is
-//! what turns nats into the target's unit.
+//! u is in nats and y is not: a band ŷ ± 2u has no unit. s, one number a model, turns nats into the target's unit. It is the
+//! smallest with which the band holds 95 % of held-out targets, counted as for a p-value: of fresh ones it then holds as many,
+//! whatever the law of the errors.
 
 use anyhow::Result;
 use burn::tensor::Device;
 use serde::Serialize;
 
-use super::alarms::AlarmRate;
-use super::metrics::{Classification, Regression, ScoreReport, Scored, classification, regression};
+use super::{
+    alarms::AlarmRate,
+    metrics::{Classification, Regression, ScoreReport, Scored, classification, regression},
+};
 use crate::{
     config::OutputVariance,
     data::{Table, Targets, Task},
@@ -25,8 +28,10 @@ use crate::{
     },
 };
 
-/// Half-width of an interval in scaled uncertainties: 95 % of a normal.
+/// Half-width of an interval in scaled uncertainties.
 pub const INTERVAL_FACTOR: f32 = 2.0;
+/// Share of targets that an interval is to hold.
+pub const INTERVAL_SHARE: f64 = 0.95;
 
 /// What a report says about who saw which rows.
 pub const PROTOCOL: &str = "The model was made from training and held-out rows alone; test and OOD rows were opened once, \
@@ -39,6 +44,9 @@ pub struct Interval {
     pub scale: f64,
     /// Share of test targets inside ŷ ± 2 s u.
     pub coverage: f64,
+    /// Share of held-out targets inside it: what s was chosen for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_out: Option<f64>,
     /// Where the noise-free function is known: its share inside ŷ ± 2 s u over test and OOD inputs together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub truth: Option<f64>,
@@ -132,13 +140,23 @@ fn predictions(scores: &Scores, targets: usize) -> Table {
 #[must_use]
 pub fn interval_scale(scores: &Scores, targets: &Table) -> f64 {
     let predicted = predictions(scores, targets.cols);
-    let mut squares = 0.0;
+    let mut ratios = Vec::with_capacity(targets.values.len());
     for (row, &u) in scores.uncertainty.iter().enumerate() {
         for (p, y) in predicted.row(row).iter().zip(targets.row(row)) {
-            squares += (f64::from(p - y) / f64::from(u).max(f64::from(f32::MIN_POSITIVE))).powi(2);
+            ratios.push((f64::from(p - y) / f64::from(u).max(f64::from(f32::MIN_POSITIVE))).abs());
         }
     }
-    (squares / (targets.values.len().max(1)) as f64).sqrt()
+    ratios.sort_by(f64::total_cmp);
+    let rank = (INTERVAL_SHARE * (ratios.len() + 1) as f64).ceil() as usize;
+    let at = rank.min(ratios.len()).saturating_sub(1);
+    ratios.get(at).map_or(1.0, |ratio| ratio / f64::from(INTERVAL_FACTOR))
+}
+
+/// Share of targets inside ŷ ± 2 s u.
+fn inside(scores: &Scores, targets: &Table, scale: f64) -> f64 {
+    let half = scores.uncertainty.iter().map(|u| INTERVAL_FACTOR * scale as f32 * u);
+    let wide: Vec<f32> = half.flat_map(|half| std::iter::repeat_n(half, targets.cols)).collect();
+    regression::coverage(&predictions(scores, targets.cols).values, &wide, &targets.values)
 }
 
 /// Measures a run.
@@ -202,16 +220,17 @@ pub fn evaluate_scores(
             let count = targets.cols;
             let predicted = predictions(&scores.test, count);
             evaluation.regression = Some(Regression::new(&predicted, targets, noise)?);
-            let (held_scores, held_targets) = match &task.held_out.targets {
-                Targets::Regression(held) if held.rows > 0 => (&scores.held_out, held),
-                _ => (&scores.test, targets),
+            let held_targets = match &task.held_out.targets {
+                Targets::Regression(held) if held.rows > 0 => Some(held),
+                _ => None,
             };
-            let scale = interval_scale(held_scores, held_targets);
-            let half: Vec<f32> =
-                scores.test.uncertainty.iter().map(|u| INTERVAL_FACTOR * scale as f32 * u).collect();
-            let wide: Vec<f32> = half.iter().flat_map(|&h| std::iter::repeat_n(h, count)).collect();
-            let coverage = regression::coverage(&predicted.values, &wide, &targets.values);
-            evaluation.interval = Some(Interval { scale, coverage, truth: None });
+            let scale = match held_targets {
+                Some(held) => interval_scale(&scores.held_out, held),
+                None => interval_scale(&scores.test, targets),
+            };
+            let coverage = inside(&scores.test, targets, scale);
+            let held_out = held_targets.map(|held| inside(&scores.held_out, held, scale));
+            evaluation.interval = Some(Interval { scale, coverage, held_out, truth: None });
         }
     }
     Ok(evaluation)

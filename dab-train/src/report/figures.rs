@@ -210,13 +210,18 @@ pub fn curve(data: &DataConfig, run: &Run) -> Result<Drawing> {
         DataConfig::RegressionClusters(config) => format!("y = x³, learned from {} points", config.points),
         _ => run.task.name.clone(),
     };
+    let held = run.evaluation.interval.as_ref().and_then(|interval| interval.held_out);
+    let band = held.map_or_else(
+        || "prediction ± 2su".to_owned(),
+        |held| format!("±2su: {:.0} % of held-out points", 100.0 * held),
+    );
     plot::regression(&RegressionFigure {
         title: &title,
         axes: ("x", "y"),
         grid: &grid,
         prediction: &prediction,
         half_width: &half_width,
-        band: "prediction ± 2su",
+        band: &band,
         truth: matches!(data, DataConfig::RegressionClusters(_)).then_some(truth.as_slice()),
         train: &points(&run.task.train.inputs),
     })

@@ -42,6 +42,8 @@ pub fn named(evaluation: &Evaluation) -> Vec<(String, f64)> {
     }
     if let Some(interval) = &evaluation.interval {
         list.push(("nats to target unit".to_owned(), interval.scale));
+        list.push(("test inside ±2su".to_owned(), interval.coverage));
+        list.extend(interval.held_out.map(|held_out| ("held-out inside ±2su".to_owned(), held_out)));
         list.extend(interval.truth.map(|truth| ("truth inside ±2su".to_owned(), truth)));
         list.extend(evaluation.ratios.iter().map(|(name, ratio)| (format!("mean u {name} ÷ test"), *ratio)));
     }

@@ -1,0 +1,194 @@
+//! How numbers are predicted: by ridge regression, or by a network that learns for so many epochs.
+//!
+//! ```text
+//! training rows → cuts: four fifths fit, a fifth judges → squared error of each candidate → Predictor
+//! ```
+//!
+//! Held-out rows calibrate the model, so they judge nothing here. Learning has to earn its place: a network is taken only when
+//! its squared errors are smaller, row by row, by more than one standard error of the mean difference.
+
+use anyhow::{Context, Result};
+use burn::tensor::Device;
+
+use crate::{
+    config::defaults::{self, Wishes},
+    data::{DataConfig, Scale, Split, Table, Targets},
+    learn::{
+        ridge::Ridge,
+        run::{self, Setting},
+    },
+    support::random::Random,
+};
+
+/// Share of the training rows that judges.
+const JUDGING: f64 = 0.2;
+/// Sets of fewer rows than this are cut `CUTS` times, with other rows judging each time.
+const FEW: usize = 1000;
+const CUTS: usize = 3;
+/// With fewer training rows than this nothing is tried: a fifth of them judges nothing.
+const LEAST: usize = 40;
+/// Divisors of the usual number of epochs: long training overfits small sets.
+const SHORTER: [usize; 3] = [1, 4, 16];
+/// Epochs, at least.
+const LEAST_EPOCHS: usize = 4;
+
+/// What predicts, and why.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Predictor {
+    /// Epochs of a network; none for ridge regression.
+    pub epochs: Option<usize>,
+    /// In sentences.
+    pub reasons: Vec<String>,
+}
+
+/// Rows that fit, and rows that judge.
+fn cuts(rows: usize, seed: u64) -> Vec<(Vec<usize>, Vec<usize>)> {
+    let order = Random::new(seed, "fit/numbers").permutation(rows);
+    let judging = (rows as f64 * JUDGING).round() as usize;
+    let cut = |index: usize| {
+        let part = index * judging..(index + 1) * judging;
+        let fit = order.iter().enumerate().filter(|(place, _)| !part.contains(place)).map(|(_, &row)| row);
+        (fit.collect(), order[part.clone()].to_vec())
+    };
+    (0..if rows < FEW { CUTS } else { 1 }).map(cut).collect()
+}
+
+/// (ŷ − y)² of every row, in units of the targets' variance, a mean over its targets.
+fn errors(predicted: impl Fn(usize, usize) -> f64, targets: &Table, scale: &Scale) -> Vec<f64> {
+    let row = |(row, wanted): (usize, &[f32])| {
+        let each = wanted.iter().enumerate().map(|(column, &y)| {
+            ((predicted(row, column) - f64::from(y)) / f64::from(scale.std[column])).powi(2)
+        });
+        each.sum::<f64>() / wanted.len().max(1) as f64
+    };
+    targets.iter().enumerate().map(row).collect()
+}
+
+fn regression(split: &Split) -> Result<&Table> {
+    match &split.targets {
+        Targets::Regression(table) => Ok(table),
+        Targets::Classes { .. } => anyhow::bail!("classes are no numbers to predict"),
+    }
+}
+
+/// Squared errors of a network that learns for `epochs`.
+fn network(
+    fit: &Split,
+    judge: &Split,
+    epochs: usize,
+    scale: &Scale,
+    seed: u64,
+    device: &Device,
+) -> Result<Vec<f64>> {
+    let wishes = Wishes { epochs: Some(epochs), ..Wishes::default() };
+    let experiment = defaults::experiment("candidate", seed, DataConfig::Memory, fit, wishes);
+    let setting = Setting { seed, device: device.clone(), checkpoint: None, resume: false, machines: None };
+    let learnt = run::train(&experiment, fit, &setting, &mut ())?;
+    let outputs = learnt.trained.score(&judge.inputs, device)?.outputs;
+    Ok(errors(|row, column| f64::from(outputs.row(row)[column]), regression(judge)?, scale))
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+/// Whether `other` is larger than `own` by more than one standard error of the mean difference.
+fn clearly_smaller(own: &[f64], other: &[f64]) -> bool {
+    let differences: Vec<f64> = other.iter().zip(own).map(|(other, own)| other - own).collect();
+    let gain = mean(&differences);
+    let variance = mean(&differences.iter().map(|d| (d - gain).powi(2)).collect::<Vec<_>>());
+    gain > (variance / differences.len().max(1) as f64).sqrt()
+}
+
+/// Chooses what predicts the targets of training rows.
+///
+/// # Errors
+/// When the targets are no numbers, or learning fails.
+pub fn predictor(train: &Split, seed: u64, device: &Device) -> Result<Predictor> {
+    let (rows, targets) = (train.inputs.rows, regression(train)?);
+    if rows < LEAST {
+        let reasons = vec![format!("ridge regression: {rows} training rows are too few to try others")];
+        return Ok(Predictor { epochs: None, reasons });
+    }
+    let scale = Scale::fit(targets);
+    let usual =
+        defaults::experiment("candidate", seed, DataConfig::Memory, train, Wishes::default()).training.epochs;
+    let mut lengths: Vec<usize> = SHORTER.iter().map(|divisor| (usual / divisor).max(LEAST_EPOCHS)).collect();
+    lengths.dedup();
+    let (mut constant, mut ridge, mut networks) = (Vec::new(), Vec::new(), vec![Vec::new(); lengths.len()]);
+    for (fit, judge) in cuts(rows, seed) {
+        let (fit, judge) = (train.select(&fit), train.select(&judge));
+        let (wanted, known) = (regression(&judge)?, regression(&fit)?);
+        let middle = Scale::fit(known).mean;
+        constant.extend(errors(|_, column| f64::from(middle[column]), wanted, &scale));
+        let linear = Ridge::fit((&fit.inputs, known), (&judge.inputs, wanted), None)?;
+        ridge.extend(errors(|row, column| linear.predict(judge.inputs.row(row), column), wanted, &scale));
+        for (errors, &epochs) in networks.iter_mut().zip(&lengths) {
+            errors.extend(network(&fit, &judge, epochs, &scale, seed, device)?);
+        }
+    }
+    let (best, epochs) = networks
+        .iter()
+        .zip(&lengths)
+        .min_by(|a, b| mean(a.0).total_cmp(&mean(b.0)))
+        .context("no number of epochs to try")?;
+    let learns = clearly_smaller(best, &ridge);
+    let show = |errors: &[f64]| format!("{:.3}", mean(errors).sqrt());
+    let tried: Vec<String> = networks
+        .iter()
+        .zip(&lengths)
+        .map(|(errors, epochs)| format!("a network of {epochs} epochs {}", show(errors)))
+        .collect();
+    let taken = match learns {
+        true => format!("the network of {epochs} epochs"),
+        false => "ridge regression (a network must be clearly better)".to_owned(),
+    };
+    let reasons = vec![
+        format!(
+            "error on {} training rows that did not fit, in standard deviations of the target: their mean {}, ridge \
+             regression {}, {}",
+            ridge.len(),
+            show(&constant),
+            show(&ridge),
+            tried.join(", ")
+        ),
+        format!("taken: {taken}"),
+    ];
+    Ok(Predictor { epochs: learns.then_some(*epochs), reasons })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(law: impl Fn(&[f32; 4]) -> f32, noise: f32) -> Split {
+        let mut random = Random::new(4, "numbers");
+        let inputs: Vec<[f32; 4]> = (0..1000).map(|_| [(); 4].map(|()| random.normal() as f32)).collect();
+        let targets = inputs.iter().map(|x| law(x) + noise * random.normal() as f32).collect();
+        Split {
+            inputs: Table::from_rows(&inputs).unwrap(),
+            targets: Targets::Regression(Table::column(targets)),
+        }
+    }
+
+    #[test]
+    fn a_linear_law_needs_no_network_and_a_bent_one_does() {
+        let chosen = |split: &Split| predictor(split, 0, &Device::flex()).unwrap();
+        let straight = chosen(&rows(|x| 3.0 * x[0] - x[1], 1.0));
+        assert_eq!(straight.epochs, None, "{:?}", straight.reasons);
+        let bent = chosen(&rows(|x| 3.0 * x[0].abs() + x[1] * x[1], 0.1));
+        assert!(bent.epochs.is_some(), "{:?}", bent.reasons);
+    }
+
+    #[test]
+    fn every_row_fits_or_judges_and_few_rows_try_nothing() {
+        for (fit, judge) in cuts(100, 2) {
+            let mut all = [fit, judge].concat();
+            all.sort_unstable();
+            assert_eq!(all, (0..100).collect::<Vec<_>>());
+        }
+        assert_eq!((cuts(100, 2).len(), cuts(2000, 2).len()), (3, 1));
+        let split = rows(|x| x[0], 0.1).select(&(0..30).collect::<Vec<_>>());
+        assert_eq!(predictor(&split, 0, &Device::flex()).unwrap().epochs, None);
+    }
+}
