@@ -1,6 +1,7 @@
 //! Training end to end on small data: it learns, repeats, resumes to the bit, and keeps its codes.
 
 use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use burn::tensor::{Device, Tensor, TensorData};
@@ -166,7 +167,7 @@ fn a_finished_run_is_restored_and_an_unfinished_one_is_not() {
     }
     experiment.training = Training { early_stopping: None, checkpoint_every: 1, ..experiment.training };
     let kept = setting(Some(checkpoint("unfinished")), false);
-    let killed = std::panic::catch_unwind(|| run::train(&experiment, &split, &kept, &mut Killer(3)));
+    let killed = catch_unwind(AssertUnwindSafe(|| run::train(&experiment, &split, &kept, &mut Killer(3))));
     assert!(killed.is_err());
     let error = run::restore(&experiment, &split, &kept).unwrap_err();
     assert!(error.to_string().contains("after epoch 3 of 6"), "{error:#}");
@@ -264,10 +265,10 @@ fn a_killed_run_resumes_to_the_same_bits() {
         assert_eq!(whole.trained, train(&experiment, &split).trained, "the same seed gives the same model");
         for kill_after in [1, 3, 8] {
             let path = checkpoint(&format!("resume-{kind}-{kill_after}"));
-            let killed = std::panic::catch_unwind(|| {
+            let killed = catch_unwind(AssertUnwindSafe(|| {
                 let setting = setting(Some(path.clone()), false);
                 run::train(&experiment, &split, &setting, &mut Killer(kill_after))
-            });
+            }));
             assert!(killed.is_err());
             let run =
                 run::train(&experiment, &split, &setting(Some(path), true), &mut Killer(usize::MAX)).unwrap();
