@@ -2,6 +2,7 @@
 
 use dab_core::artifact::AlignedBytes;
 use dab_core::artifact::writer::Spec;
+use dab_core::channels::DecoderReads;
 use dab_core::{Activation, CovarianceKind};
 use dab_tests::specs::{Random, any};
 use proptest::prelude::*;
@@ -37,6 +38,10 @@ fn reference(spec: &Spec, input: &[f32]) -> (Vec<f64>, Vec<f64>) {
             *x = (*x - f64::from(mean)) / f64::from(std);
         }
     }
+    if spec.channels.as_ref().is_some_and(|c| c.base.l2) {
+        let norm = x.iter().map(|x| x * x).sum::<f64>().sqrt();
+        x.iter_mut().for_each(|x| *x /= norm);
+    }
     let mut activations = vec![x.clone()];
     for layer in &spec.layers {
         let mut y = affine(&layer.weight, layer.bias.as_ref(), &x);
@@ -61,7 +66,12 @@ fn reference(spec: &Spec, input: &[f32]) -> (Vec<f64>, Vec<f64>) {
     }
     let mut mean = affine(&spec.head.weight, spec.head.bias.as_ref(), &x);
     mean.truncate(spec.head.dim);
-    let outputs = spec.decoder.as_ref().map_or(vec![], |d| affine(&d.weight, d.bias.as_ref(), &mean));
+    let reads = spec.channels.as_ref().map_or(DecoderReads::Latent, |c| c.base.decoder_reads);
+    let read = match reads {
+        DecoderReads::Latent => mean.clone(),
+        DecoderReads::Input => input.iter().copied().map(f64::from).collect(),
+    };
+    let outputs = spec.decoder.as_ref().map_or(vec![], |d| affine(&d.weight, d.bias.as_ref(), &read));
     (mean, outputs)
 }
 

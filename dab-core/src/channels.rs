@@ -34,7 +34,7 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// g(t) = ln(1 + t) for scores that already are surprises; what a score that is not used has.
+    /// g(t) = ln(1 + eᵗ): the tail of a score that is not used.
     pub const UNIT: Self = Self { a: 0.0, b: 1.0 };
 
     /// g(score) (E16): how surprising it is, about −ln p on familiar data. In `[0, f32::MAX]`, not decreasing in the score.

@@ -167,20 +167,8 @@ class Bonuses(unittest.TestCase):
 
 @unittest.skipUnless(__import__("importlib").util.find_spec("gymnasium"), "gymnasium is not installed")
 class Wrappers(unittest.TestCase):
-    def env(self, length=20):
-        import gymnasium
-
-        class Line(gymnasium.Env):
-            observation_space = gymnasium.spaces.Box(-1, 100, (1,))
-            action_space = gymnasium.spaces.Discrete(2)
-
-            def reset(self, seed=None, options=None):
-                self.x = 0
-                return np.array([self.x], np.float32), {}
-
-            def step(self, action):
-                self.x += 1 if action else -1
-                return np.array([self.x], np.float32), 1.0, self.x >= length, False, {}
+    def env(self):
+        from line import Line
 
         return Line()
 
@@ -211,22 +199,6 @@ class Wrappers(unittest.TestCase):
         env.reset()
         with self.assertRaisesRegex(TypeError, "give an `encoder`"):
             env.step(1)
-
-    def test_stable_baselines(self):
-        if not __import__("importlib").util.find_spec("stable_baselines3"):
-            self.skipTest("stable_baselines3 is not installed")
-        from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
-
-        memory = dab.Memory(codes=64, dim=1, std=0.2)
-        inner = dab.NoveltyVecWrapper(DummyVecEnv([lambda: self.env(3)] * 2), memory, centered=False)
-        env = VecNormalize(inner)
-        env.reset()
-        for _ in range(3):
-            _, _, dones, infos = env.step(np.array([1, 1]))
-        self.assertTrue(dones.all() and all("intrinsic_reward" in info for info in infos))
-        # Positions 1, 2 and the terminal 3, each twice; the reset to 0 is not seen.
-        self.assertEqual(memory.visits, 6)
-        self.assertEqual(sorted(memory.code(i)[0][0] for i in range(len(memory))), [1, 2, 3])
 
 
 if __name__ == "__main__":

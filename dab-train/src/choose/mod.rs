@@ -4,10 +4,10 @@
 //! training rows → folds → norm × ridge × size × form → mean AUROC of hidden classes → one view a norm → joined views
 //! ```
 //!
-//! Inside each norm the best mean AUROC wins, unless one code a class on every axis is within [`TIE`] of it: then the
+//! Inside each norm the best mean AUROC wins, unless one code a class on every axis is within `TIE` of it: then the
 //! strongest whitening of those, which alone sees directions in which training rows do not vary; no class that is left out
-//! can test that. For the same reason a sum with the energy goes before a distance that is as good. Then norms are joined as long as that does not hurt: a mean over diverse views is steadier than any one
-//! of them, and choosing one is noisy.
+//! can test that. For the same reason a sum with the energy goes before a distance that is as good. Then norms are joined
+//! as long as that does not hurt: a mean over diverse views is steadier than any one of them, and choosing one is noisy.
 
 pub mod folds;
 pub mod judge;

@@ -76,7 +76,7 @@ pub struct Options {
     /// Where to compute: auto, cpu, cuda[:N], wgpu or ndarray
     #[arg(long, default_value = "auto")]
     pub(super) device: DeviceChoice,
-    /// Where results go [default: runs/<name>]
+    /// Where results go [default: `runs/NAME`]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
     /// Change one value of the experiment, as in --set objective.beta=0.01; may be repeated

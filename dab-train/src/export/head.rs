@@ -8,7 +8,7 @@ use safetensors::SafeTensors;
 use super::pack::tensors::Tensors;
 use crate::learn::retrofit::Affine;
 
-/// Reads `weight` ([classes, inputs]) and `bias` ([classes], zeros without). Names may have a prefix, as in `fc.weight`, if
+/// Reads `weight`, `[classes, inputs]`, and `bias`, `[classes]`, zeros without. Names may have a prefix, as in `fc.weight`, if
 /// there is only one such tensor.
 ///
 /// # Errors

@@ -67,8 +67,8 @@ fn variable(text: &str) -> Result<Variable<'_>, String> {
         Some((before, size)) => (before, size.trim_end_matches([']', ' ', '\t', '\n']).trim().parse().ok()),
     };
     let name = before.split_whitespace().last().ok_or_else(|| format!("no name in `{text}`"))?;
-    let types = before.split_whitespace().filter_map(|word| Type::parse(word.strip_prefix('.')?));
-    let width = types.last().ok_or_else(|| format!("no type in `{text}`"))?.width();
+    let mut types = before.split_whitespace().filter_map(|word| Type::parse(word.strip_prefix('.')?));
+    let width = types.next_back().ok_or_else(|| format!("no type in `{text}`"))?.width();
     Ok(Variable { name, width, count, values: values.trim().trim_matches(['{', '}']) })
 }
 
@@ -307,12 +307,11 @@ impl Names {
         if text.starts_with('%') {
             return Ok(special(text).map_or_else(|| Operand::Register(self.register(text)), Operand::Special));
         }
-        if let Some((name, offset)) = text.split_once('+') {
-            if let (Some(&address), Some(offset)) =
+        if let Some((name, offset)) = text.split_once('+')
+            && let (Some(&address), Some(offset)) =
                 (self.addresses.get(name.trim()), decode::number(offset.trim()))
-            {
-                return Ok(Operand::Number(address.wrapping_add(offset)));
-            }
+        {
+            return Ok(Operand::Number(address.wrapping_add(offset)));
         }
         decode::number(text).map(Operand::Number).ok_or_else(|| format!("operand `{text}`"))
     }
