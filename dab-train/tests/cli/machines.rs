@@ -113,6 +113,12 @@ mod with_mpi {
         list.split_whitespace().filter_map(|id| id.parse().ok()).collect()
     }
 
+    /// Whether a process runs; one that has ended but that nobody has asked about is listed as a zombie (Z).
+    fn is_alive(id: u32) -> bool {
+        let line = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        line.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with(['Z', 'X']))
+    }
+
     #[test]
     fn a_killed_process_ends_the_job_and_the_run_can_be_resumed() {
         let folder = folder("processes-killed");
@@ -128,8 +134,10 @@ mod with_mpi {
         let killed = Instant::now();
         assert!(Command::new("kill").args(["-9", &processes[1].to_string()]).status().unwrap().success());
         assert!(!launcher.wait().unwrap().success());
-        assert!(killed.elapsed() < PATIENCE, "{:?}", killed.elapsed());
-        assert!(processes.iter().all(|id| !Path::new(&format!("/proc/{id}")).exists()), "no orphans");
+        while processes.iter().any(|&id| is_alive(id)) {
+            assert!(killed.elapsed() < PATIENCE, "an orphan lives on");
+            std::thread::sleep(Duration::from_millis(100));
+        }
         let rest = job(&folder, 2, &["--out", "killed", "--resume"]).output().unwrap();
         assert!(rest.status.success(), "{}", String::from_utf8_lossy(&rest.stderr));
         let (all, rest) = (losses(&whole), losses(&rest));
