@@ -273,7 +273,7 @@ fn fragments_go_through_memory_and_multiply() {
         and.b32 %r5, %r1, 7; shl.b32 %r5, %r5, 4; add.u32 %r5, %r5, %r2;
         ldmatrix.sync.aligned.m8n8.x1TRANS.shared.b16 {%d}, [%r5];";
     let plain = run(&body.replace("TRANS", ""), &[[0; 3]; 32]);
-    assert!((0..32).all(|lane| plain[lane] == (2 * lane | (2 * lane + 1) << 16) as u32), "{plain:?}");
+    assert!((0..32).all(|lane| plain[lane] == ((2 * lane) | ((2 * lane + 1) << 16)) as u32), "{plain:?}");
     let turned = run(&body.replace("TRANS", ".trans"), &[[0; 3]; 32]);
     assert_eq!((turned[0], turned[5]), (8 << 16, (2 * 8 + 1) | (3 * 8 + 1) << 16));
 }

@@ -27,7 +27,7 @@ impl Block<'_> {
     pub(super) fn place(&mut self, address: u64, bytes: usize, thread: usize) -> Outcome<Place<'_>> {
         let outside =
             || format!("reaches {bytes} bytes at {address:#x} (thread {thread}), which nobody allocated");
-        if address % bytes as u64 != 0 {
+        if !address.is_multiple_of(bytes as u64) {
             return Err(format!(
                 "reaches {bytes} bytes at {address:#x} (thread {thread}), which are not aligned"
             ));

@@ -66,7 +66,7 @@ fn variable(text: &str) -> Result<Variable<'_>, String> {
         None => (declared, Some(1)),
         Some((before, size)) => (before, size.trim_end_matches([']', ' ', '\t', '\n']).trim().parse().ok()),
     };
-    let name = before.split_whitespace().last().ok_or_else(|| format!("no name in `{text}`"))?;
+    let name = before.split_whitespace().next_back().ok_or_else(|| format!("no name in `{text}`"))?;
     let mut types = before.split_whitespace().filter_map(|word| Type::parse(word.strip_prefix('.')?));
     let width = types.next_back().ok_or_else(|| format!("no type in `{text}`"))?.width();
     Ok(Variable { name, width, count, values: values.trim().trim_matches(['{', '}']) })
