@@ -306,8 +306,8 @@ fn multiply_adds_and_scratch_count_every_view() {
         let model = bytes.model().expect("a model");
         (model.multiply_adds(), model.scratch_len())
     };
-    // 4 inputs → 4 dimensions, 3 codes; scratch: 4 raw, 4 inputs, 3 distances.
-    assert_eq!(of(&spec), (4 * 4 + 3 * 4, 4 + 4 + 3));
+    // 4 inputs → 4 dimensions, 3 codes; scratch: 4 raw, 4 inputs, 3 distances, 4 scores of the view.
+    assert_eq!(of(&spec), (4 * 4 + 3 * 4, 4 + 4 + 3 + 4));
     let mut second = view(random, 4, 5, Form::Sum, 1.0);
     (second.dim, second.l2) = (2, true);
     second.head_weight = random.floats(8, 1.0);
@@ -317,5 +317,5 @@ fn multiply_adds_and_scratch_count_every_view() {
     second.decoder.as_mut().expect("a decoder").weight = random.floats(10, 1.0);
     spec.channels = Some(ChannelsSpec { views: vec![second], ..ChannelsSpec::default() });
     // The second view: length 2 · 4, head 4 · 2, codes 6 · 2, logits 2 · 5. It needs 6 distances and 5 logits.
-    assert_eq!(of(&spec), (28 + 8 + 8 + 12 + 10, 4 + 4 + 6 + 5));
+    assert_eq!(of(&spec), (28 + 8 + 8 + 12 + 10, 4 + 4 + 6 + 5 + 2 * 4));
 }

@@ -21,7 +21,7 @@ use crate::gaussian::GaussianView;
 use crate::isa::{Baseline, Isa};
 use crate::linalg::dot::{dot, take};
 use crate::linalg::jacobi;
-use crate::pass::{Decode, Evaluation};
+use crate::pass::{Decode, Evaluation, Joined};
 use crate::scalar::tame;
 
 /// What a model says of one input.
@@ -321,7 +321,7 @@ impl<'a> Model<'a> {
             InputError::OutputLength { expected, found }
         })?;
         let evaluation = self.evaluate(isa, input, scratch)?;
-        if let Some(found) = evaluation.joined.as_ref().and_then(|j| j.outputs) {
+        if let Some(found) = evaluation.decoded() {
             for (out, y) in outputs.iter_mut().zip(found) {
                 *out = *y;
             }
@@ -349,10 +349,10 @@ impl<'a> Model<'a> {
         })?;
         let evaluation = self.evaluate(Baseline, input, scratch)?;
         let distance = evaluation.expected.uncertainty;
-        let alone = [ViewScore { distance, score: distance, ..ViewScore::default() }];
-        let found = evaluation.joined.as_ref().map_or(&alone[..], |j| &j.views);
-        for (out, view) in views.iter_mut().zip(found) {
-            *out = *view;
+        let alone = ViewScore { distance, score: distance, ..ViewScore::default() };
+        let joined = evaluation.joined.as_ref().into_iter().flat_map(Joined::views);
+        for (out, view) in views.iter_mut().zip(joined.chain([alone])) {
+            *out = view;
         }
         Ok(self.judge(&evaluation))
     }
@@ -433,7 +433,7 @@ impl<'a> Model<'a> {
         for d in evaluation.distances {
             take_in(*d);
         }
-        if let Some(found) = evaluation.joined.as_ref().and_then(|j| j.outputs) {
+        if let Some(found) = evaluation.decoded() {
             for y in found {
                 take_in(*y);
             }
@@ -447,7 +447,7 @@ impl<'a> Model<'a> {
             }
         }
         if let Some(joined) = &evaluation.joined {
-            for view in joined.views.iter().take(joined.count).skip(1) {
+            for view in joined.views().skip(1) {
                 take_in(view.distance);
                 if let Some(energy) = view.energy {
                     take_in(energy);

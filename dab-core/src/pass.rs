@@ -11,7 +11,7 @@
 //! `evaluate` is never inlined, all below it always is, so that an [`Isa`] compiles the whole of it.
 
 use crate::artifact::extension::{Channels, View};
-use crate::artifact::schema::{CovarianceKind, DecoderReads, Form, MAX_VIEWS, Task};
+use crate::artifact::schema::{CovarianceKind, DecoderReads, Form, Task};
 use crate::channels::{Logits, Tails, ViewScore, read_logits};
 use crate::codebook::Expected;
 use crate::encoder;
@@ -33,24 +33,44 @@ pub(crate) struct Evaluation<'s> {
     pub(crate) joined: Option<Joined<'s>>,
 }
 
-/// What all views say together.
+impl<'s> Evaluation<'s> {
+    /// The decoder's outputs, if the pass needed them.
+    pub(crate) fn decoded(&self) -> Option<&'s [f32]> {
+        self.joined.as_ref().map(|j| j.outputs).filter(|outputs| !outputs.is_empty())
+    }
+}
+
+/// What all views say together. Small, because it is handed from call to call: the scores themselves stay in scratch.
 pub(crate) struct Joined<'s> {
     /// The unfamiliarity U.
     pub(crate) unfamiliarity: f32,
-    /// Every view, the base first; beyond `count` they mean nothing.
-    pub(crate) views: [ViewScore; MAX_VIEWS],
-    pub(crate) count: usize,
+    /// The scores of every view, the base first: [`SCORES`] floats each.
+    pub(crate) scores: &'s [f32],
     /// What the decoder's logits say; `None` without a decoder of classes.
     pub(crate) logits: Option<Logits>,
-    /// The decoder's outputs, where the pass needed them.
-    pub(crate) outputs: Option<&'s [f32]>,
+    /// The decoder's outputs, where the pass needed them; else empty.
+    pub(crate) outputs: &'s [f32],
 }
 
+/// Floats of scratch for each view: distance, energy, score, surprise.
+const SCORES: usize = 4;
+
 impl Joined<'_> {
+    /// What every view says, the base first. Without a decoder of classes there is no energy.
+    pub(crate) fn views(&self) -> impl Iterator<Item = ViewScore> + '_ {
+        let (views, _) = self.scores.as_chunks::<SCORES>();
+        views.iter().map(|&[distance, energy, score, surprise]| ViewScore {
+            distance,
+            energy: (energy < f32::MAX).then_some(energy),
+            score,
+            surprise,
+        })
+    }
+
     /// The view with the largest surprise, the first of equal ones.
     pub(crate) fn alarmed(&self) -> usize {
         let mut best = (0, -1.0);
-        for (i, view) in self.views.iter().enumerate().take(self.count) {
+        for (i, view) in self.views().enumerate() {
             if view.surprise > best.1 {
                 best = (i, view.surprise);
             }
@@ -70,12 +90,19 @@ pub(crate) struct ScratchPlan {
     pub(crate) distances: usize,
     /// The decoder's outputs, which only channels need in a pass.
     pub(crate) outputs: usize,
+    /// The scores of the views.
+    pub(crate) scores: usize,
 }
 
 impl ScratchPlan {
     /// Floats in all.
     pub(crate) const fn total(&self) -> usize {
-        self.raw + self.work + self.distances + self.outputs
+        self.base() + self.outputs + self.scores
+    }
+
+    /// Floats of the base's own pass.
+    const fn base(&self) -> usize {
+        self.raw + self.work + self.distances
     }
 }
 
@@ -105,9 +132,11 @@ impl Model<'_> {
             work: covariance.max(even + odd + held),
             distances: self.codebook.len(),
             outputs: 0,
+            scores: 0,
         };
         if let Some(channels) = self.channels() {
             plan.outputs = self.pass_decoder(channels).map_or(0, |d| d.outputs);
+            plan.scores = SCORES * channels.meta.view_count();
             for view in &channels.meta.views {
                 plan.raw = plan.raw.max(view.dim as usize);
                 plan.distances = plan.distances.max(view.codes as usize);
@@ -140,10 +169,13 @@ impl Model<'_> {
         let plan = self.scratch_plan();
         let short = InputError::Scratch { needed: plan.total(), found: scratch.len() };
         let scratch = scratch.get_mut(..plan.total()).ok_or(short)?;
-        isa.run(Pass { model: self, input, scratch, plan }).and_then(|pass| pass.ok_or(short))
+        isa.run(Pass { model: self, input, scratch, plan, short })
     }
 
-    #[inline(always)]
+    /// The base's pass. On a small machine it and [`Model::look`] are calls of their own: the variables of one are not on the
+    /// stack of the other.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     fn forward<'s>(
         &self,
         input: &[f32],
@@ -152,62 +184,73 @@ impl Model<'_> {
     ) -> Option<Evaluation<'s>> {
         let (raw, rest) = scratch.split_at_mut_checked(plan.raw)?;
         let (work, rest) = rest.split_at_mut_checked(plan.work)?;
-        let (distances, outputs) = rest.split_at_mut_checked(plan.distances)?;
-        let channels = self.channels();
-        let mut views = [ViewScore::default(); MAX_VIEWS];
-        if let Some(channels) = channels {
-            let others = views.iter_mut().skip(1);
-            for (found, view) in others.zip(channels.views(self.meta.inputs)) {
-                *found = view.look(input, raw, work, distances, outputs)?;
-            }
-            if channels.meta.base.decoder_reads == DecoderReads::Input
-                && let Some(decoder) = self.pass_decoder(channels)
-            {
-                let x = work.get_mut(..input.len())?;
-                normalize_into(x, input, &[], &[]);
-                decoder.decode_into(x, outputs.get_mut(..decoder.outputs)?);
-            }
-        }
+        let distances = rest.get_mut(..plan.distances)?;
         let raw = raw.get_mut(..self.meta.head.covariance.raw_len(self.codebook.dim))?;
         let distances = distances.get_mut(..self.codebook.len())?;
         self.raw_into(input, raw, work, plan)?;
         let gaussian = self.gaussian(raw, work)?;
         self.codebook.distances_into(&gaussian, distances);
         let expected = self.codebook.expected_distance(distances);
-        let mut joined = None;
-        if let Some(channels) = channels {
-            joined = Some(self.join(channels, &gaussian, expected.uncertainty, views, outputs)?);
+        Some(Evaluation { gaussian, distances, expected, joined: None })
+    }
+
+    /// Every view beside the base, and the decoder if it reads the input. `rest` has the scores of the views, then the
+    /// decoder's outputs.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+    fn look(
+        &self,
+        channels: &Channels<'_>,
+        input: &[f32],
+        (base, rest): (&mut [f32], &mut [f32]),
+        plan: &ScratchPlan,
+    ) -> Option<()> {
+        let (raw, base) = base.split_at_mut_checked(plan.raw)?;
+        let (work, distances) = base.split_at_mut_checked(plan.work)?;
+        let (scores, outputs) = rest.split_at_mut_checked(SCORES * channels.meta.view_count())?;
+        let (scores, _) = scores.as_chunks_mut::<SCORES>();
+        for (found, view) in scores.iter_mut().skip(1).zip(channels.views(self.meta.inputs)) {
+            *found = view.look(input, raw, work, distances, outputs)?;
         }
-        Some(Evaluation { gaussian, distances, expected, joined })
+        if channels.meta.base.decoder_reads == DecoderReads::Input
+            && let Some(decoder) = self.pass_decoder(channels)
+        {
+            let x = work.get_mut(..input.len())?;
+            normalize_into(x, input, &[], &[]);
+            decoder.decode_into(x, outputs.get_mut(..decoder.outputs)?);
+        }
+        Some(())
     }
 
     /// The base's own score, and the unfamiliarity of all views.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     fn join<'s>(
         &self,
         channels: &Channels<'_>,
-        gaussian: &GaussianView<'_>,
+        mean: &[f32],
         distance: f32,
-        mut views: [ViewScore; MAX_VIEWS],
-        outputs: &'s mut [f32],
+        rest: &'s mut [f32],
     ) -> Option<Joined<'s>> {
-        let (mut logits, mut decoded) = (None, None);
+        let count = channels.meta.view_count();
+        let (scores, outputs) = rest.split_at_mut_checked(SCORES * count)?;
+        let (mut logits, mut decoded) = (None, &[][..]);
         if let Some(decoder) = self.pass_decoder(channels) {
             let outputs = outputs.get_mut(..decoder.outputs)?;
             if channels.meta.base.decoder_reads == DecoderReads::Latent {
-                decoder.decode_into(gaussian.mean, outputs);
+                decoder.decode_into(mean, outputs);
             }
             if decoder.task == Task::Classification {
                 logits = read_logits(outputs);
             }
-            decoded = Some(&*outputs);
+            decoded = &*outputs;
         }
-        let [base, ..] = &mut views;
+        let (views, _) = scores.as_chunks_mut::<SCORES>();
+        let base = views.first_mut()?;
         *base = scored(&channels.base_tails(), channels.meta.base.form, distance, logits.map(|l| l.energy));
-        let count = channels.meta.view_count();
-        let sum = views.iter().take(count).fold(0.0, |sum, view| sum + view.surprise);
+        let sum = views.iter().fold(0.0, |sum, &[.., surprise]| sum + surprise);
         let unfamiliarity = saturate(sum / count as f32);
-        Some(Joined { unfamiliarity, views, count, logits, outputs: decoded })
+        Some(Joined { unfamiliarity, scores, logits, outputs: decoded })
     }
 
     /// Normalisation, dense layers and head: the raw encoder outputs.
@@ -283,9 +326,8 @@ impl Model<'_> {
 }
 
 impl View<'_> {
-    /// What the view says of `input`; its numbers lie in the front of each part of the scratch. `None` when one is too
-    /// short.
-    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    /// The scores of `input`; the view's numbers lie in the front of each part of the scratch. `None` when one is too short.
+    #[inline(always)]
     fn look(
         &self,
         input: &[f32],
@@ -293,7 +335,7 @@ impl View<'_> {
         work: &mut [f32],
         distances: &mut [f32],
         outputs: &mut [f32],
-    ) -> Option<ViewScore> {
+    ) -> Option<[f32; SCORES]> {
         let x = work.get_mut(..input.len())?;
         normalize_into(x, input, self.normalize_mean, self.normalize_inverse_std);
         if self.meta.l2 {
@@ -317,11 +359,12 @@ impl View<'_> {
     }
 }
 
-/// A view's distance and energy with the score that its form makes of them.
+/// A view's distance and energy with the score that its form makes of them, and its surprise. An energy that there is
+/// not is the largest number; a real one is below 2⁵¹.
 #[cfg_attr(target_pointer_width = "64", inline(always))]
-fn scored(tails: &Tails, form: Form, distance: f32, energy: Option<f32>) -> ViewScore {
+fn scored(tails: &Tails, form: Form, distance: f32, energy: Option<f32>) -> [f32; SCORES] {
     let score = tails.score(form, distance, energy);
-    ViewScore { distance, energy, score, surprise: tails.view.surprise(score) }
+    [distance, energy.unwrap_or(f32::MAX), score, tails.view.surprise(score)]
 }
 
 impl Decoder<'_> {
@@ -341,11 +384,12 @@ struct Pass<'m, 'a, 's> {
     input: &'m [f32],
     scratch: &'s mut [f32],
     plan: ScratchPlan,
+    /// What to say when the scratch is shorter than the plan.
+    short: InputError,
 }
 
 impl<'s> Kernel for Pass<'_, '_, 's> {
-    /// `None` when the scratch is shorter than the plan.
-    type Output = Result<Option<Evaluation<'s>>, InputError>;
+    type Output = Result<Evaluation<'s>, InputError>;
 
     #[inline(always)]
     fn call(self) -> Self::Output {
@@ -355,7 +399,19 @@ impl<'s> Kernel for Pass<'_, '_, 's> {
         {
             return Err(InputError::NonFinite { index });
         }
-        Ok(self.model.forward(self.input, self.scratch, &self.plan))
+        let Self { model, input, scratch, plan, short } = self;
+        // What the channels add to the scratch lies behind everything of the base.
+        let (base, rest) = scratch.split_at_mut_checked(plan.base()).ok_or(short)?;
+        let channels = model.channels();
+        if let Some(channels) = channels {
+            model.look(channels, input, (&mut *base, &mut *rest), &plan).ok_or(short)?;
+        }
+        let mut found = model.forward(input, base, &plan).ok_or(short)?;
+        if let Some(channels) = channels {
+            let joined = model.join(channels, found.gaussian.mean, found.expected.uncertainty, rest);
+            found.joined = Some(joined.ok_or(short)?);
+        }
+        Ok(found)
     }
 }
 

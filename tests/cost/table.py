@@ -26,11 +26,12 @@ BOARD = f"{ROOT}/examples/cortex-m-c"
 ARCH = ["-mcpu=cortex-m4", "-mfpu=fpv4-sp-d16", "-mfloat-abi=hard", "-mthumb"]
 MARKS = ("<!-- cost: tests/cost/table.py docs/performance.md -->", "<!-- end of cost -->")
 EMLEARN = "0.23.2"
-# What --check holds: time that does not depend on the input, bytes of stack beyond the scratch, of code of a diagonal
+# What --check holds: time that does not depend on the input, bytes of stack beyond the scratch (three views and their
+# logits have frames of their own; without channels it was 1 KB), of code of a diagonal
 # codebook, and of code of the loader with every kind, without and with channels; instructions at opt-level 3 over those
 # of the plain C at -O2. Channels have a limit of their own: views, logits and tails are code that a model of format 1.0
 # does not need, and a device that has none leaves it out by a feature.
-MOST_OVER_LEAST, STACK, CODEBOOK, LOADER, OVER_C = 1.05, 1024, 8 * 1024, 15 * 1024, 1.0
+MOST_OVER_LEAST, STACK, CODEBOOK, LOADER, OVER_C = 1.05, 1536, 8 * 1024, 15 * 1024, 1.0
 CHANNELS = 24 * 1024
 
 
