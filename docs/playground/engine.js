@@ -6,7 +6,8 @@
 "use strict";
 
 // In the order of the module's `size` and `slot`.
-const SIZES = ["inputs", "layers", "dim", "codes", "outputs", "covariance", "task", "heldOut", "scratch", "entries"];
+const SIZES = ["inputs", "layers", "dim", "codes", "outputs", "covariance", "task", "heldOut", "scratch", "entries",
+  "channels"];
 const SLOTS = [
   "text", "input", "columns", "outputs", "distances", "assignment", "dimensions", "latentMean", "latentSpread",
   "result", "limits", "codeMeans", "codePrecisions", "priors", "scores", "pValues", "inputMean", "inputInverseStd",
@@ -49,11 +50,14 @@ class Engine {
     SIZES.forEach((name, i) => { this[name] = exports.size(i) >>> 0; });
     this.covariance = COVARIANCES[this.covariance];
     this.task = TASKS[this.task];
+    this.channels = this.channels === 1;
     this.info = new Map(Array.from({ length: this.entries }, (_, i) =>
       [this.string(exports.info_entry(i, 0)), this.string(exports.info_entry(i, 1))]));
     this.inputNames = this.names("input_names", this.inputs);
     this.outputNames = this.names("output_names", this.outputs)
       ?? Array.from({ length: this.outputs }, (_, i) => `output_${i}`);
+    this.classNames = this.names("output_names", this.outputs)
+      ?? Array.from({ length: this.outputs }, (_, i) => `${i}`);
     const [doubtful, unfamiliar, doubtfulAbove, unfamiliarAbove, alpha] = this.floats("limits");
     Object.assign(this, { rates: [doubtful, unfamiliar], doubtfulAbove, unfamiliarAbove, alpha });
     this.selfTest = exports.self_test() === 1 ? "" : this.text();
@@ -116,10 +120,10 @@ class Engine {
   }
 
   result() {
-    const [uncertainty, p, verdict, nearest, nearestDistance, saturated] = this.floats("result");
+    const [uncertainty, p, verdict, nearest, nearestDistance, saturated, , , , first, second] = this.floats("result");
     const calibrated = !Number.isNaN(p);
     return {
-      uncertainty, nearest, nearestDistance, saturated: saturated === 1,
+      uncertainty, nearest, between: [this.classNames[first], this.classNames[second]], nearestDistance, saturated: saturated === 1,
       p: calibrated ? p : null,
       verdict: calibrated ? VERDICTS[verdict] : null,
     };
@@ -150,6 +154,7 @@ class Engine {
   /** Covariance of two latent dimensions: [variance of a, covariance, variance of b]. */
   latentCovariance(spread, a, b) {
     const d = this.dim;
+    if (this.covariance === "constant") return [1, 0, 1];
     if (this.covariance === "diagonal") return [spread[a], 0, spread[b]];
     const product = (i, j) => {
       let sum = 0;
@@ -164,6 +169,7 @@ class Engine {
     const d = this.dim;
     const mean = this.floats("codeMeans").subarray(k * d, (k + 1) * d);
     const all = this.floats("codePrecisions");
+    if (this.covariance === "constant") return { mean: [mean[a], mean[b]], covariance: [1, 0, 1] };
     if (this.covariance === "diagonal") {
       return { mean: [mean[a], mean[b]], covariance: [1 / all[k * d + a], 0, 1 / all[k * d + b]] };
     }

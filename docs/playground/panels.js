@@ -80,7 +80,7 @@ class PointPanel {
     find("outputs").textContent = "";
   }
 
-  meaning({ uncertainty, p, verdict }) {
+  meaning({ uncertainty, p, verdict, between }) {
     if (!verdict) return "The model has no calibration table.";
     const { doubtfulAbove, unfamiliarAbove } = this.engine;
     const limit = (name, above) => {
@@ -90,7 +90,9 @@ class PointPanel {
         : `${rounded(above - uncertainty)} more`;
       return `${name} above ${rounded(above)} (${much})`;
     };
-    return `${MEANINGS[verdict]}; at most ${rounded(100 * p)} % of familiar inputs are this far. `
+    const meaning = verdict === "ambiguous" ? `Between ${between.join(" and ")}` : MEANINGS[verdict];
+    const how = this.engine.channels ? "strange" : "far";
+    return `${meaning}; at most ${rounded(100 * p)} % of familiar inputs are this ${how}. `
       + `It becomes ${limit("doubtful", doubtfulAbove)}, ${limit("unfamiliar", unfamiliarAbove)}.`;
   }
 
@@ -215,7 +217,7 @@ class RowsPanel {
 
   fill() {
     const { rows, order, page } = this, start = page * PAGE, end = Math.min(order.length, start + PAGE);
-    const columns = rows.columnsOfScores().slice(0, 4 + MOST_OUTPUTS), head = find("scores").tHead;
+    const columns = rows.columnsOfScores().slice(0, rows.fixedColumns() + MOST_OUTPUTS), head = find("scores").tHead;
     head.replaceChildren();
     const names = add(head, "tr");
     for (const name of ["row", ...columns]) add(names, "th", name).scope = "col";

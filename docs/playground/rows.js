@@ -8,6 +8,9 @@ const TOO_WIDE = -2;
 const SEPARATORS = [";", "\t"];
 // Milliseconds between two moments in which the page can answer.
 const SLICE = 24;
+// Columns of a model with channels, behind the first four of every model.
+const FIXED = 4;
+const CHANNELS = ["unfamiliarity", "ambiguity", "ambiguity_p", "class", "runner_up"];
 // Rows are kept in blocks, since nobody knows their number.
 const BLOCK = 4096;
 
@@ -141,16 +144,27 @@ class Rows {
     if (status) {
       const fault = status & ((1 << FAULT_BITS) - 1);
       this.faults.set(row, this.faultWords(row, fault, status >>> FAULT_BITS, fields, width));
-      this.lines.push(`,,invalid,${",".repeat(engine.outputs)}`);
+      this.lines.push(`,,invalid,${",".repeat(this.fixedColumns() - FIXED + engine.outputs)}`);
       this.uncertainty.push(NaN);
       this.verdict.push("invalid");
       return;
     }
-    this.lines.push(engine.text());
+    const line = engine.text();
+    this.lines.push(engine.channels ? this.withChannels(line) : line);
     this.blocks.at(-1).set(engine.floats("input"), (row % BLOCK) * inputs);
     const [uncertainty, , verdict] = engine.floats("result");
     this.uncertainty.push(uncertainty);
     this.verdict.push(VERDICTS[verdict] ?? "");
+  }
+
+  /** The line of a score with the columns of the channels in their place. */
+  withChannels(line) {
+    const { engine } = this;
+    const fields = line.split(",");
+    const [unfamiliarity, ambiguity, ambiguityP, first, second] = Array.from(engine.floats("result")).slice(6);
+    const numbers = [unfamiliarity, ambiguity, ambiguityP].map((x) => (Number.isNaN(x) ? "" : engine.shortest(x)));
+    const classes = [first, second].map((i) => (Number.isNaN(i) ? "" : csvField(engine.classNames[i])));
+    return [...fields.slice(0, FIXED), ...numbers, ...classes, ...fields.slice(FIXED)].join(",");
   }
 
   faultWords(row, fault, column, fields, width) {
@@ -181,9 +195,15 @@ class Rows {
     return this.count ? "" : "the file has no rows";
   }
 
+  /** Columns before the model's outputs. */
+  fixedColumns() {
+    return FIXED + (this.engine.channels ? CHANNELS.length : 0);
+  }
+
   /** The names of the columns of a score. */
   columnsOfScores() {
-    return ["uncertainty", "p_value", "verdict", "nearest", ...this.engine.outputNames];
+    const more = this.engine.channels ? CHANNELS : [];
+    return ["uncertainty", "p_value", "verdict", "nearest", ...more, ...this.engine.outputNames];
   }
 
   /** What `dab score` prints. */

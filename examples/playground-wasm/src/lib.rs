@@ -36,7 +36,7 @@ const WORDS: usize = 1024;
 /// Where the header of an artifact says at which byte the parameters begin (docs/format.md).
 const PARAMS_OFFSET: usize = 32;
 /// Numbers of an assessment, and of the calibration, that the page reads.
-const RESULTS: usize = 6;
+const RESULTS: usize = 11;
 const LIMITS: usize = 5;
 
 /// A model and the memory for one input.
@@ -128,10 +128,21 @@ impl Bench {
     /// The assessment as the page reads it: NaN stands for "there is none".
     fn keep(&mut self, a: &Assessment) {
         let verdict = a.verdict.map_or(f32::NAN, |verdict| verdict as u8 as f32);
-        let nearest = a.nearest as f32;
-        let p = a.p_value.unwrap_or(f32::NAN);
-        let result = [a.score(), p, verdict, nearest, a.nearest_distance, f32::from(a.saturated)];
-        self.result.copy_from_slice(&result);
+        let number = |x: Option<f32>| x.unwrap_or(f32::NAN);
+        let class = |class: Option<usize>| class.map_or(f32::NAN, |class| class as f32);
+        self.result.copy_from_slice(&[
+            a.score(),
+            number(a.p_value),
+            verdict,
+            a.nearest as f32,
+            a.nearest_distance,
+            f32::from(a.saturated),
+            number(a.unfamiliarity),
+            number(a.ambiguity),
+            number(a.ambiguity_p),
+            class(a.class),
+            class(a.runner_up),
+        ]);
     }
 }
 
@@ -306,6 +317,7 @@ exports! {
                 7 => model.calibration().map_or(0, |table| table.held_out as usize),
                 8 => model.scratch_len(),
                 9 => info::Entries::new(info::section(artifact)).map_or(0, Iterator::count),
+                10 => usize::from(model.channels_meta().is_some()),
                 _ => 0,
             };
             size as u32
