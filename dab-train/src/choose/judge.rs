@@ -84,8 +84,8 @@ fn sound(ridge: f64, size: Size, inputs: usize) -> bool {
     size.dim >= inputs || ridge >= LOW_RANK_RIDGE
 }
 
-/// Judges every ridge with every size, ridges outermost. A size of `None` is no candidate. One decoder serves them all: its
-/// energy hardly depends on the ridge.
+/// Judges every ridge with every size, ridges outermost. A size of `None` is no candidate. One decoder serves all ridges: its
+/// energy hardly depends on them, but it does on the number of axes.
 ///
 /// # Errors
 /// When the fold has no rows.
@@ -100,16 +100,13 @@ pub fn judge(
     let [fit, known, hidden] = [&fold.fit, &fold.known, &fold.hidden].map(|rows| prepare.apply(rows));
     let spread = Spread::fit(&fit, &fold.labels, fold.classes)?;
     let most = sizes.iter().flatten().map(|size| size.dim).max().unwrap_or(0);
-    let energy = match fold.classes {
-        0 | 1 => None,
-        classes => {
-            let head = prepare.blinded(spread.rotated(DECODER_RIDGE, most));
-            let (weight, bias) = usual_logits(&head.apply(&fit), &fold.labels, classes)?.layer();
-            let narrow = |values: Vec<f64>| values.into_iter().map(|x| x as f32).collect();
-            let decoder = Affine { weight: narrow(weight), bias: narrow(bias) };
-            Some([&known, &hidden].map(|rows| energy(&decoder.apply(&head.apply(rows)))))
+    let mut energies: Vec<(usize, Option<Both<Vec<f32>>>)> = Vec::new();
+    for size in sizes.iter().flatten() {
+        if energies.iter().all(|(dim, _)| *dim != size.dim) {
+            let head = prepare.blinded(spread.rotated(DECODER_RIDGE, size.dim));
+            energies.push((size.dim, energies_of(fold, &head, [&fit, &known, &hidden])?));
         }
-    };
+    }
     let mut all = Vec::new();
     for &ridge in ridges {
         let head = prepare.blinded(spread.rotated(ridge, most));
@@ -121,10 +118,27 @@ pub fn judge(
             };
             let latents = [0, 1, 2].map(|part: usize| leading(&latents[part], size.dim));
             let distance = distances(fold, norm, size, latents, seed);
-            all.push(Some(Judged { distance, energy: energy.clone() }));
+            let energy =
+                energies.iter().find(|(dim, _)| *dim == size.dim).and_then(|(_, energy)| energy.clone());
+            all.push(Some(Judged { distance, energy }));
         }
     }
     Ok(all)
+}
+
+/// E of known and hidden rows, by a decoder of fitting rows; none of a single class.
+fn energies_of(
+    fold: &Fold,
+    head: &Affine,
+    [fit, known, hidden]: [&Table; 3],
+) -> Result<Option<Both<Vec<f32>>>> {
+    if fold.classes < 2 {
+        return Ok(None);
+    }
+    let (weight, bias) = usual_logits(&head.apply(fit), &fold.labels, fold.classes)?.layer();
+    let narrow = |values: Vec<f64>| values.into_iter().map(|x| x as f32).collect();
+    let decoder = Affine { weight: narrow(weight), bias: narrow(bias) };
+    Ok(Some([known, hidden].map(|rows| energy(&decoder.apply(&head.apply(rows))))))
 }
 
 /// u of known and hidden rows.
