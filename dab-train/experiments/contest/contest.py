@@ -144,17 +144,15 @@ class Results:
         return {score["name"]: score for score in own}, {score["name"]: score for score in metrics["rivals"]["scores"]}
 
     def collect(self, runs, pick):
-        """One list of values per method: dab's channels and the baselines."""
+        """One value a run for each method: dab's channels, and the baselines. NaN where a run has none (no errors)."""
         own, rivals = {}, {}
-        for _, metrics in runs:
+        for place, (_, metrics) in enumerate(runs):
             for values, methods in zip((own, rivals), self.methods(metrics)):
                 for name, score in methods.items():
                     value = pick(score)
                     if value is not None:
-                        values.setdefault(name, []).append(value)
-        most = lambda values: max(map(len, values.values()), default=0)
-        complete = lambda values: {name: np.array(v) for name, v in values.items() if len(v) == most(values)}
-        return complete(own), complete(rivals)
+                        values.setdefault(name, np.full(len(runs), np.nan))[place] = value
+        return own, rivals
 
 
 def number(value, digits=3):
@@ -163,13 +161,20 @@ def number(value, digits=3):
     return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
 
 
+def mean(values):
+    return np.nanmean(values)
+
+
 def spread(values):
+    values = values[~np.isnan(values)]
     return number(values.mean()) + (f" ± {number(values.std(ddof=1))}" if len(values) > 1 else "")
 
 
 def against(own, rival, larger=True):
     """The paired difference in words."""
-    difference = own - rival
+    difference = (own - rival)[~np.isnan(own - rival)]
+    if not len(difference):
+        return "–"
     mean = difference.mean()
     signed = lambda value: ("−" if value < 0 else "+") + number(abs(value))
     if len(difference) < 2:
@@ -181,7 +186,7 @@ def against(own, rival, larger=True):
 
 def best(rivals, larger=True):
     choose = max if larger else min
-    return choose(rivals, key=lambda name: rivals[name].mean())
+    return choose(rivals, key=lambda name: mean(rivals[name]))
 
 
 def line(cells):
@@ -204,11 +209,11 @@ def strangers(lines, details):
         measure = lambda metric: results.collect(runs, lambda score: score["ood"][key][metric])
         own, rivals = measure("auroc")
         rival, u = best(rivals), judged(own)
-        pair = lambda metric: " / ".join(number(values[who].mean()) for values, who in zip(measure(metric), (u, rival)))
+        pair = lambda metric: " / ".join(number(mean(values[who])) for values, who in zip(measure(metric), (u, rival)))
         cells = [spread(own[u]), spread(own["uncertainty"]), f"{spread(rivals[rival])} {rival}"]
         line([name, *cells, against(own[u], rivals[rival]), pair("fpr95"), pair("aupr_out")])
         if details:
-            for other, values in sorted({**own, **rivals}.items(), key=lambda item: -item[1].mean()):
+            for other, values in sorted({**own, **rivals}.items(), key=lambda item: -mean(item[1])):
                 print(f"<!-- {name}: {other} {spread(values)} -->")
 
 
@@ -223,11 +228,11 @@ def errors(lines, details):
         rival, least = best(rivals), best(rival_risk, larger=False)
         accuracy = np.array([metrics["dab"]["classification"]["accuracy"] for _, metrics in runs])
         cells = [spread(accuracy), spread(own["ambiguity"]), f"{spread(rivals[rival])} {rival}"]
-        compared = against(own["ambiguity"], rivals[rival]) if len(own["ambiguity"]) == len(rivals[rival]) else "–"
-        areas = f"{number(risk['ambiguity'].mean(), 4)} / {number(rival_risk[least].mean(), 4)} {least}"
-        line([name, *cells, compared, areas, against(risk["ambiguity"], rival_risk[least], larger=False)])
+        areas = f"{number(mean(risk['ambiguity']), 4)} / {number(mean(rival_risk[least]), 4)} {least}"
+        found, answered = against(own["ambiguity"], rivals[rival]), against(risk["ambiguity"], rival_risk[least], larger=False)
+        line([name, *cells, found, areas, answered])
         if details:
-            for other, values in sorted({**own, **rivals}.items(), key=lambda item: -item[1].mean()):
+            for other, values in sorted({**own, **rivals}.items(), key=lambda item: -mean(item[1])):
                 print(f"<!-- {name}: {other} {spread(values)} -->")
 
 
@@ -235,8 +240,8 @@ def alarms(lines):
     head(["test rows called (promised)", "doubtful", "unfamiliar", "ambiguous", "model, KB", "seconds"])
     for name, runs in lines:
         every = [alarm for _, metrics in runs for alarm in metrics["dab"].get("alarms", [])]
-        mean = lambda verdict, key: 100 * np.mean([alarm[key] for alarm in every if alarm["verdict"] == verdict])
-        shown = lambda verdict: f"{mean(verdict, 'actual'):.1f} % ({mean(verdict, 'nominal'):.3g} %)"
+        share = lambda verdict, key: 100 * np.mean([alarm[key] for alarm in every if alarm["verdict"] == verdict])
+        shown = lambda verdict: f"{share(verdict, 'actual'):.1f} % ({share(verdict, 'nominal'):.3g} %)"
         size = np.mean([about["bytes"] for about, _ in runs]) / 1024
         seconds = np.median([about["seconds"] for about, _ in runs])
         kinds = {alarm["verdict"] for alarm in every}
