@@ -6,8 +6,9 @@
 //!
 //! Inside each norm the best mean AUROC wins, unless one code a class on every axis is within `TIE` of it: then the
 //! strongest whitening of those, which alone sees directions in which training rows do not vary; no class that is left out
-//! can test that. For the same reason a sum with the energy goes before a distance that is as good. Then norms are joined
-//! as long as that does not hurt: a mean over diverse views is steadier than any one of them, and choosing one is noisy.
+//! can test that. For the same reason, with one code a class a sum with the energy goes before a distance that is as good.
+//! Then norms are joined as long as that does not hurt: a mean over diverse views is steadier than any one of them, and
+//! choosing one is noisy.
 
 pub mod folds;
 pub mod judge;
@@ -381,9 +382,11 @@ fn pick(candidates: &[Candidate], norm: Norm) -> Option<Candidate> {
     let best = own().map(|candidate| candidate.auroc).fold(f64::NEG_INFINITY, f64::max);
     let good = |candidate: &&Candidate| candidate.auroc >= best - TIE;
     let simple = own().filter(good).find(|candidate| !candidate.deep && candidate.full_rank);
-    // The energy sees strangers that no class of the training rows plays: the sum goes before the distance alone.
-    let sums = own().filter(good).any(|candidate| candidate.form == Form::Sum);
-    let able = |candidate: &&Candidate| good(candidate) && (!sums || candidate.form == Form::Sum);
+    // One code a class is coarse, and the energy sees strangers that no class of the training rows plays: of such views the sum
+    // goes before the distance alone. Many codes need no help.
+    let helped = |candidate: &Candidate| !candidate.deep && candidate.form == Form::Sum;
+    let sums = own().filter(good).any(helped);
+    let able = |candidate: &&Candidate| good(candidate) && (!sums || helped(candidate));
     let best_able = own().filter(able).map(|candidate| candidate.auroc).fold(f64::NEG_INFINITY, f64::max);
     simple.or_else(|| own().filter(able).find(|candidate| candidate.auroc >= best_able)).copied()
 }
