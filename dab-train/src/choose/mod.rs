@@ -6,9 +6,9 @@
 //!
 //! Inside each norm the best mean AUROC wins, unless one code a class on every axis is within `TIE` of it: then the
 //! strongest whitening of those, which alone sees directions in which training rows do not vary; no class that is left out
-//! can test that. For the same reason, with one code a class a sum with the energy goes before a distance that is as good.
-//! Then norms are joined as long as that does not hurt: a mean over diverse views is steadier than any one of them, and
-//! choosing one is noisy.
+//! can test that. For the same reason, a view of few codes a class is joined with the energy unless the folds speak
+//! clearly against it. Then norms are joined as long as that does not hurt: a mean over diverse views is steadier than any
+//! one of them, and choosing one is noisy.
 
 pub mod folds;
 pub mod judge;
@@ -43,6 +43,10 @@ const FORMS: [Form; 2] = [Form::Sum, Form::Distance];
 const FILLINGS: [Filling; 2] = [Filling::Single, Filling::Full];
 /// Candidates this near the best are as good.
 const TIE: f64 = 0.002;
+/// A class with so many codes is drawn in detail: from ten a class on, digits are found nearly as well as by neighbours.
+const MANY_CODES: usize = 10;
+/// What the energy of a coarse view may lose among the folds: their decoders see a part of the rows that the final one has.
+const HANDICAP: f64 = 0.01;
 /// A joining that costs less than this is taken: it cannot be told from noise, and diverse views are steadier.
 const JOINED: f64 = 5e-4;
 /// Views that share the flash, at most.
@@ -321,7 +325,12 @@ fn among(folds: &[Fold], norms: &[Norm], rows: &Rows, wish: &Wish, progress: Pro
     let full =
         |norm, filling: usize| sizes(&folds[0], norm)[filling].is_some_and(|size| size.dim == rows.inputs);
     let candidates = scored(&judged, norms, forms, &full)?;
-    let mut chosen: Vec<Candidate> = norms.iter().filter_map(|norm| pick(&candidates, *norm)).collect();
+    let coarse = |candidate: &Candidate| {
+        let size = sizes(&folds[0], candidate.norm)[usize::from(candidate.deep)];
+        size.is_some_and(|size| size.each < MANY_CODES)
+    };
+    let mut chosen: Vec<Candidate> =
+        norms.iter().filter_map(|norm| pick(&candidates, *norm, &coarse)).collect();
     // A stable sort: among equals the norms keep their order.
     chosen.sort_by(|a, b| b.auroc.total_cmp(&a.auroc));
     let chosen = join(&judged, norms, &chosen, most as usize)?;
@@ -375,20 +384,20 @@ fn place(ridge: usize, size: usize) -> usize {
     ridge * FILLINGS.len() + size
 }
 
-/// The candidate of a norm.
-fn pick(candidates: &[Candidate], norm: Norm) -> Option<Candidate> {
+/// The candidate of a norm; `coarse` says whether it has few codes a class.
+fn pick(candidates: &[Candidate], norm: Norm, coarse: &dyn Fn(&Candidate) -> bool) -> Option<Candidate> {
     // They come in the order of preference: ridges rising, one code a class first, the sum first.
     let own = || candidates.iter().filter(|candidate| candidate.norm == norm);
     let best = own().map(|candidate| candidate.auroc).fold(f64::NEG_INFINITY, f64::max);
     let good = |candidate: &&Candidate| candidate.auroc >= best - TIE;
     let simple = own().filter(good).find(|candidate| !candidate.deep && candidate.full_rank);
-    // One code a class is coarse, and the energy sees strangers that no class of the training rows plays: of such views the sum
-    // goes before the distance alone. Many codes need no help.
-    let helped = |candidate: &Candidate| !candidate.deep && candidate.form == Form::Sum;
-    let sums = own().filter(good).any(helped);
-    let able = |candidate: &&Candidate| good(candidate) && (!sums || helped(candidate));
-    let best_able = own().filter(able).map(|candidate| candidate.auroc).fold(f64::NEG_INFINITY, f64::max);
-    simple.or_else(|| own().filter(able).find(|candidate| candidate.auroc >= best_able)).copied()
+    let picked = *simple.or_else(|| own().find(|candidate| candidate.auroc >= best))?;
+    // Few codes a class are coarse, and the energy sees strangers that no class of the training rows plays.
+    let twin = |candidate: &&Candidate| {
+        (candidate.ridge, candidate.deep, candidate.form) == (picked.ridge, picked.deep, Form::Sum)
+            && candidate.auroc >= picked.auroc - HANDICAP
+    };
+    own().filter(|_| coarse(&picked)).find(twin).copied().or(Some(picked))
 }
 
 /// Views that are better together, the best first: each next one is that with which the mean finds most.
