@@ -6,8 +6,8 @@
 //!
 //! Inside each norm the best mean AUROC wins, unless one code a class on every axis is within `TIE` of it: then the
 //! strongest whitening of those, which alone sees directions in which training rows do not vary; no class that is left out
-//! can test that. For the same reason, a view of few codes a class is joined with the energy unless the folds speak
-//! clearly against it. Then norms are joined as long as that does not hurt: a mean over diverse views is steadier than any
+//! can test that. For the same reason, a view of few codes a class on some axes takes the energy along unless the folds
+//! speak clearly against it. Then norms are joined as long as that does not hurt: a mean over diverse views is steadier than any
 //! one of them, and choosing one is noisy.
 
 pub mod folds;
@@ -391,8 +391,11 @@ fn pick(candidates: &[Candidate], norm: Norm, coarse: &dyn Fn(&Candidate) -> boo
     let best = own().map(|candidate| candidate.auroc).fold(f64::NEG_INFINITY, f64::max);
     let good = |candidate: &&Candidate| candidate.auroc >= best - TIE;
     let simple = own().filter(good).find(|candidate| !candidate.deep && candidate.full_rank);
-    let picked = *simple.or_else(|| own().find(|candidate| candidate.auroc >= best))?;
-    // Few codes a class are coarse, and the energy sees strangers that no class of the training rows plays.
+    if let Some(simple) = simple {
+        return Some(*simple);
+    }
+    let picked = *own().find(|candidate| candidate.auroc >= best)?;
+    // Few codes a class on some axes only are coarse, and the energy sees strangers that no class of the training rows plays.
     let twin = |candidate: &&Candidate| {
         (candidate.ridge, candidate.deep, candidate.form) == (picked.ridge, picked.deep, Form::Sum)
             && candidate.auroc >= picked.auroc - HANDICAP
