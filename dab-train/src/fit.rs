@@ -1,5 +1,7 @@
 //! Rows in memory → [`Run`]: what `dab fit` does, without files.
 
+pub(crate) mod network;
+
 use anyhow::ensure;
 use burn::tensor::Device;
 

@@ -3,10 +3,17 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
+use dab_core::Model;
 use dab_core::artifact::AlignedBytes;
+use dab_core::artifact::writer::Spec;
 
 use super::text;
-use crate::{export::pack::spec_from_safetensors, support::files::AtomicFile};
+use crate::{
+    data::files::{self, FilePart},
+    export::pack::{network_from_safetensors, spec_from_safetensors},
+    fit::network,
+    support::files::AtomicFile,
+};
 
 /// Make a model file from tensors trained anywhere
 ///
@@ -39,7 +46,24 @@ use crate::{export::pack::spec_from_safetensors, support::files::AtomicFile};
 ///                           false-alarm rates, 0.05 and 0.01 if missing
 ///
 /// All other strings travel in the file for people; of these input_names and
-/// output_names (comma-separated) name the columns of `dab score`.
+/// output_names (comma-separated) name the columns of `dab score`. A key that
+/// is nearly one of the above is refused: it would change the model unnoticed.
+///
+/// What head.weight gives becomes a Gaussian: the first d values are its mean,
+/// the rest, r, its spread, with s(t) = ln(1 + e^(t - 5)) + 0.00001:
+///
+///   diagonal                standard deviations s(r)
+///   cholesky                r fills a lower triangle L row by row, s on its
+///                           diagonal; the covariance is L L^T
+///   spectral                r fills a symmetric matrix (off the diagonal halved);
+///                           its eigenvalues become standard deviations s(|l|)
+///
+/// A file without codes is completed from data: --fit rows.npy. A fifth of the
+/// rows calibrates, the rest makes codes and priors. Rows are inputs of the
+/// network; rows as wide as its last layer are taken for features. If the file
+/// has no head either, features are whitened as by `dab fit`, and decoder.weight
+/// is your network's last layer, [out, features]: it gives the same outputs as
+/// before. Take rows that the network was not trained on: p-values then hold.
 ///
 /// The same tensors give the same bytes. The file appears whole or not at all.
 #[derive(Debug, clap::Args)]
@@ -48,7 +72,12 @@ use crate::{export::pack::spec_from_safetensors, support::files::AtomicFile};
     after_help = "Examples:
   dab pack weights.safetensors -o model.dab
 
-  # In Python:
+  dab pack network.safetensors --fit rows.npy -o model.dab
+  dab pack network.safetensors --fit rows.npy --labels classes.npy --codes 4 -o model.dab
+
+  # In Python, from PyTorch, Keras or ONNX:
+  #   dab_uncertainty.export(model, \"network.safetensors\")
+  # or by hand:
   #   safetensors.torch.save_file(
   #     {\"head.weight\": w, \"codes.mean\": m, \"codes.cov\": v, \"codes.prior\": p},
   #     \"weights.safetensors\", metadata={\"covariance\": \"diagonal\", \"alpha\": \"1\"})"
@@ -61,13 +90,58 @@ pub struct Args {
     /// The model file to write
     #[arg(short, long, value_name = "MODEL.dab")]
     output: PathBuf,
+
+    /// Rows to compute codes, priors and calibration from: x.npy, x.npz:key, x.csv
+    #[arg(long, value_name = "ROWS")]
+    fit: Option<String>,
+
+    /// Classes of these rows, whole numbers or words [default: what the network says]
+    #[arg(long, value_name = "FILE", requires = "fit")]
+    labels: Option<String>,
+
+    /// Codes a class; in all where there are no classes [default: 1, or 10 in all]
+    #[arg(long, value_name = "N", requires = "fit")]
+    codes: Option<usize>,
+}
+
+impl Args {
+    /// The model of the file, completed from rows where that is asked for.
+    fn spec(&self, tensors: &[u8]) -> Result<Spec> {
+        let weights = self.weights.display();
+        let Some(rows) = &self.fit else {
+            return spec_from_safetensors(tensors).with_context(|| format!("`{weights}`"));
+        };
+        let network = network_from_safetensors(tensors).with_context(|| format!("`{weights}`"))?;
+        let labels = self.labels.as_deref().map(FilePart::parse);
+        let same = labels.as_ref().filter(|labels| labels.path == FilePart::parse(rows).path);
+        let without = same.and_then(|labels| labels.part.as_deref());
+        let (inputs, _) = files::table(&FilePart::parse(rows), without)?;
+        let labels = match &labels {
+            Some(file) => {
+                let (mut numbers, names) = files::number_classes(&[files::labels(file)?])?;
+                Some((numbers.swap_remove(0), names.len()))
+            }
+            None => None,
+        };
+        network::complete(&network, &network::Rows { inputs, labels, codes: self.codes })
+            .with_context(|| format!("`{weights}` cannot be fitted to `{rows}`"))
+    }
+}
+
+/// What follows each layer, and comes before the head.
+fn activations(model: &Model<'_>) -> String {
+    let meta = model.meta();
+    let name = |activation: dab_core::Activation| activation.name();
+    let mut words: Vec<String> = meta.layers.iter().map(|layer| name(layer.activation).to_owned()).collect();
+    words.push(format!("{} before the head", name(meta.head.activation)));
+    format!("activations: {}", words.join(", "))
 }
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
     let (weights, output) = (args.weights.display(), args.output.display());
     let tensors = std::fs::read(&args.weights).with_context(|| format!("cannot read `{weights}`"))?;
-    let spec = spec_from_safetensors(&tensors).with_context(|| format!("`{weights}`"))?;
+    let spec = args.spec(&tensors)?;
     drop(tensors);
     let bytes = spec
         .to_bytes()
@@ -82,8 +156,9 @@ pub fn run(args: &Args) -> Result<()> {
         None => "no calibration.scores: uncertainties without p-values and verdicts".into(),
     };
     super::print(&format!(
-        "{output}: {}\n  {}\n  alpha {}; {verdicts}\n",
+        "{output}: {}\n  {}\n  {}\n  alpha {}; {verdicts}\n",
         text::flow(&model),
+        activations(&model),
         text::cost(&model, bytes.as_slice().len()),
         model.codebook().alpha,
     ))

@@ -3,7 +3,9 @@
 use anyhow::Result;
 use dab_core::artifact::AlignedBytes;
 use dab_core::channels::ViewScore;
+use dab_core::gaussian::Spread;
 use dab_core::{Assessment, Model};
+use nalgebra::DMatrix;
 
 use crate::{
     data::Table,
@@ -50,6 +52,36 @@ pub fn views(artifact: &[u8], inputs: &Table) -> Result<Vec<Vec<ViewScore>>> {
     })?;
     let count = found.first().map_or(0, Vec::len);
     Ok((0..count).map(|view| found.iter().map(|views| views[view]).collect()).collect())
+}
+
+/// What the encoder makes of a row.
+#[derive(Clone, Debug)]
+pub struct Encoded {
+    /// μ.
+    pub mean: Vec<f32>,
+    /// Σ: variances of a diagonal covariance, all entries of a full one, nothing of a constant one.
+    pub cov: Vec<f64>,
+}
+
+/// The Gaussian of every row.
+///
+/// # Errors
+/// As [`assessments`].
+pub fn encoded(artifact: &[u8], inputs: &Table) -> Result<Vec<Encoded>> {
+    rows(artifact, inputs, |model, row, scratch| {
+        let gaussian = model.encode(row, scratch)?;
+        let dim = gaussian.mean.len();
+        let wide = |values: &[f32]| values.iter().map(|&x| f64::from(x)).collect::<Vec<f64>>();
+        let cov = match gaussian.spread {
+            Spread::Diagonal(variances) => wide(variances),
+            Spread::Full { factor, .. } => {
+                let factor = DMatrix::from_row_slice(dim, dim, &wide(factor));
+                (&factor * factor.transpose()).as_slice().to_vec()
+            }
+            Spread::Identity => Vec::new(),
+        };
+        Ok(Encoded { mean: gaussian.mean.to_vec(), cov })
+    })
 }
 
 /// All scores of every row.

@@ -48,6 +48,18 @@ pub fn artifact(
     calibration: Calibration,
     info: Vec<(String, String)>,
 ) -> Result<Vec<u8>> {
+    store(&calibrated(model, calibration, info)?)
+}
+
+/// The model of a file, before it is one.
+///
+/// # Errors
+/// As [`artifact`].
+pub fn calibrated(
+    model: &Retrofitted,
+    calibration: Calibration,
+    info: Vec<(String, String)>,
+) -> Result<Spec> {
     let mut spec = spec(model, &model.views, info)?;
     let rows = match calibration {
         Calibration::HeldOut(rows) => {
@@ -68,7 +80,7 @@ pub fn artifact(
     let known = if rows.rows > 0 { &rows } else { &model.trial.rows };
     spec.self_test = known.iter().take(SELF_TESTS).map(<[f32]>::to_vec).collect();
     if rows.rows == 0 {
-        return store(&spec);
+        return Ok(spec);
     }
     let said = device::assessments(&store(&spec)?, &rows)?;
     let scores = said.iter().map(dab_core::Assessment::score).collect();
@@ -80,7 +92,7 @@ pub fn artifact(
         let rate = AMBIGUOUS.max(rates.unfamiliar());
         channels.ambiguity = Some(AmbiguitySpec { scores, rate });
     }
-    store(&spec)
+    Ok(spec)
 }
 
 fn store(spec: &Spec) -> Result<Vec<u8>> {

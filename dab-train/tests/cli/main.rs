@@ -13,6 +13,7 @@ mod machines;
 mod motor;
 mod npy;
 mod pack;
+mod pack_fit;
 mod report;
 mod score;
 #[cfg(feature = "cuda")]

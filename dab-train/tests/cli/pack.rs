@@ -35,6 +35,7 @@ fn a_summary_says_what_was_made() {
         "multiply-adds",
         "scratch",
         "4 held-out",
+        "activations: relu, identity before the head",
     ] {
         assert!(said.contains(word), "no `{word}` in {said}");
     }
@@ -96,6 +97,7 @@ fn metadata_becomes_the_model_or_its_remarks() {
         .meta("layers.0.activation", "tanh")
         .meta("layers.0.residual", "input")
         .meta("layers.0.residual_before_activation", "true")
+        .meta("layers.1.activation", "identity")
         .meta("layers.2.activation", "gelu")
         .meta("layers.2.residual", "layers.0")
         .meta("head.activation", "elu")
@@ -201,7 +203,7 @@ fn misshapen_tensors_are_named_with_both_shapes() {
         ("layer bias", tiny().fill("layers.0.bias", &[2], 0.1), &["`layers.0.bias`", "[2]", "[3]"]),
         (
             "next layer",
-            tiny().fill("layers.1.weight", &[3, 2], 0.1),
+            tiny().fill("layers.1.weight", &[3, 2], 0.1).meta("layers.1.activation", "relu"),
             &["`layers.1.weight`", "[3, 2]", "[3, 3]", "layer 0 gives 3"],
         ),
         ("decoder", tiny().fill("decoder.weight", &[1, 3], 0.1), &["`decoder.weight`", "[1, 3]", "[out, 2]"]),
@@ -305,6 +307,20 @@ fn unknown_names_and_settings_are_refused() {
             tiny().meta("layers.0.activaton", "relu"),
             &["`layers.0.activaton`", "no such setting"],
         ),
+        (
+            "no activation",
+            tiny().remove_meta("layers.0.activation"),
+            &["`layers.0.activation` is missing", "identity, relu, elu, gelu, silu, tanh"],
+        ),
+        (
+            "misspelt activation",
+            tiny().remove_meta("layers.0.activation").meta("layer.0.activation", "relu"),
+            &["`layer.0.activation`", "did you mean `layers.0.activation`"],
+        ),
+        ("misspelt covariance", tiny().meta("covarience", "diagonal"), &["`covarience`", "`covariance`"]),
+        ("misspelt alpha", tiny().meta("Alpha", "2"), &["`Alpha` is `2`", "did you mean `alpha`"]),
+        ("misspelt names", tiny().meta("input-names", "a,b"), &["`input-names`", "`input_names`"]),
+        ("misspelt task", tiny().meta("tasks", "regression"), &["`tasks`", "did you mean `task`"]),
         ("residual", tiny().meta("layers.0.residual", "layers.0"), &["`layers.0.residual`", "earlier"]),
         ("residual width", tiny().meta("layers.0.residual", "input"), &["residual of layer 0", "same width"]),
         (

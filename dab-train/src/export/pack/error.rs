@@ -29,6 +29,9 @@ pub enum PackError {
     /// A metadata string is missing or cannot be understood.
     #[error("metadata `{key}` is {}: {advice}", value.as_ref().map_or("missing".into(), |value| format!("`{value}`")))]
     Metadata { key: String, value: Option<String>, advice: String },
+    /// A tensor that `--fit` would compute.
+    #[error("tensor `{name}` is there, and --fit computes it: remove the tensor, or pack without --fit")]
+    Computed { name: String },
     /// The parts are well-formed but do not make a model.
     #[error("{}{}", .0, spec_advice(.0))]
     Spec(#[from] SpecError),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use dab_core::artifact::schema::Residual;
 use dab_core::{Activation, CovarianceKind, Rates, Task};
 
-use super::{error::PackError, tensors::layer_number};
+use super::{error::PackError, names, tensors::layer_number};
 
 /// Prefixes of keys that describe the model. An unknown key under one of them is a typing error, not a
 /// remark: it would silently change the model.
@@ -60,11 +60,16 @@ impl Metadata {
 
     /// `alpha`; 1, the usual temperature, when it is missing.
     pub fn alpha(&mut self) -> Result<f32, PackError> {
+        Ok(self.given_alpha()?.unwrap_or(1.0))
+    }
+
+    /// `alpha`, if it is there.
+    pub fn given_alpha(&mut self) -> Result<Option<f32>, PackError> {
         let advice = "write the temperature of the assignment as a number, 0 or more (usually 1)";
         let value = self.peek("alpha").unwrap_or_default().to_owned();
         match self.number("alpha", advice)? {
             Some(alpha) if alpha < 0.0 => Err(wrong("alpha", value, advice)),
-            alpha => Ok(alpha.unwrap_or(1.0)),
+            alpha => Ok(alpha),
         }
     }
 
@@ -82,6 +87,19 @@ impl Metadata {
     pub fn activation(&mut self, key: &str) -> Result<Activation, PackError> {
         let known = Activation::ALL.map(|activation| (activation.name(), activation));
         Ok(self.choice(key, &known)?.unwrap_or_default())
+    }
+
+    /// The activation of layer `layer`, which must be there: an identity that nobody asked for changes every answer.
+    pub fn layer_activation(&mut self, layer: usize) -> Result<Activation, PackError> {
+        let key = format!("layers.{layer}.activation");
+        if self.peek(&key).is_none() {
+            // A misspelt key explains why this one is missing.
+            self.check_spelling()?;
+            let names: Vec<&str> = Activation::ALL.iter().map(|activation| activation.name()).collect();
+            let advice = format!("say what follows layers.{layer}.weight: {}", names.join(", "));
+            return Err(missing(&key, &advice));
+        }
+        self.activation(&key)
     }
 
     /// The residual that layer `layer` adds.
@@ -127,8 +145,20 @@ impl Metadata {
         Rates::new(doubtful, unfamiliar).map(Some).map_err(|_| wrong("rates.doubtful", given(), advice))
     }
 
+    /// No key is nearly one that describes the model.
+    fn check_spelling(&self) -> Result<(), PackError> {
+        for (key, value) in &self.strings {
+            if let Some(meant) = nearly(key) {
+                let advice = format!("no such setting; did you mean `{meant}`? Rename it if it is a remark");
+                return Err(wrong(key, value.clone(), &advice));
+            }
+        }
+        Ok(())
+    }
+
     /// What is left, sorted by key: the artifact's info section.
     pub fn rest(self) -> Result<Vec<(String, String)>, PackError> {
+        self.check_spelling()?;
         for (key, value) in &self.strings {
             if RESERVED.iter().any(|prefix| key.starts_with(prefix)) {
                 let advice = match layer_number(key) {
@@ -142,6 +172,36 @@ impl Metadata {
         }
         Ok(self.strings.into_iter().collect())
     }
+}
+
+/// Every key that describes the model, `N` standing for the number of a layer, and the two that name columns.
+const KEYS: [&str; 11] = [
+    "covariance",
+    "alpha",
+    "task",
+    "layers.N.activation",
+    "layers.N.residual",
+    "layers.N.residual_before_activation",
+    "head.activation",
+    "rates.doubtful",
+    "rates.unfamiliar",
+    names::INPUTS,
+    names::OUTPUTS,
+];
+
+/// The setting that `key` was probably meant to be; `None` for a setting itself, and for a remark.
+fn nearly(key: &str) -> Option<String> {
+    let number: String =
+        key.chars().skip_while(|c| !c.is_ascii_digit()).take_while(char::is_ascii_digit).collect();
+    let shape = if number.is_empty() { key.to_owned() } else { key.replacen(&number, "N", 1) };
+    if KEYS.contains(&&*shape) {
+        return None;
+    }
+    let plain = |text: &str| text.to_lowercase().replace(['-', ' '], "_");
+    let far = |known: &&&str| strsim::damerau_levenshtein(&plain(&shape), &plain(known));
+    // A short word is soon another one.
+    let near = |known: &&&str| far(known) <= if known.len() < 6 { 1 } else { 2 };
+    KEYS.iter().filter(near).min_by_key(far).map(|known| known.replace('N', &number))
 }
 
 pub(super) fn wrong(key: &str, value: String, advice: &str) -> PackError {

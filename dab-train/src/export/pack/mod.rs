@@ -19,26 +19,32 @@ pub use tensors::Tensor;
 
 use super::names;
 
+/// How every matrix lies in the file.
+const OUT_IN: &str = "weights are stored as [out, in]";
+
+fn open(bytes: &[u8]) -> Result<(Tensors<'_>, Metadata), PackError> {
+    let (_, header) = SafeTensors::read_metadata(bytes).map_err(PackError::NotSafetensors)?;
+    let file = SafeTensors::deserialize(bytes).map_err(PackError::NotSafetensors)?;
+    Ok((Tensors::new(file), Metadata::new(header.metadata().clone().unwrap_or_default())))
+}
+
 /// The model in the bytes of a safetensors file. [`Spec::to_bytes`] makes an artifact of it.
 ///
 /// # Errors
 /// Whatever is wrong with the file, by the name of the tensor or the metadata key.
 pub fn spec_from_safetensors(bytes: &[u8]) -> Result<Spec, PackError> {
-    let (_, header) = SafeTensors::read_metadata(bytes).map_err(PackError::NotSafetensors)?;
-    let file = SafeTensors::deserialize(bytes).map_err(PackError::NotSafetensors)?;
-    let mut metadata = Metadata::new(header.metadata().clone().unwrap_or_default());
-    let tensors = Tensors::new(file);
-
+    let (tensors, mut metadata) = open(bytes)?;
     let layer_count = tensors.layers()?;
     let head_weight = tensors.require(
         "head.weight",
         "[raw, features]",
-        "it maps the features to the means and spreads of the encoder",
+        "it maps the features to the means and spreads of the encoder; without head and codes, --fit computes both",
     )?;
     let (codes, covariance, dim) = codes(&tensors, &mut metadata)?;
     let layers =
         (0..layer_count).map(|n| layer(&tensors, &mut metadata, n)).collect::<Result<Vec<_>, _>>()?;
-    let (inputs, layers) = chain(layers, &head_weight)?;
+    let (_, features) = head_weight.matrix("[raw, features]", OUT_IN)?;
+    let (inputs, layers) = chain(layers, features)?;
     let head = head(&tensors, &mut metadata, &head_weight, covariance, dim, layers.last())?;
 
     let spec = Spec {
@@ -53,8 +59,101 @@ pub fn spec_from_safetensors(bytes: &[u8]) -> Result<Spec, PackError> {
         channels: None,
         info: metadata.rest()?,
     };
-    check_names(&spec)?;
+    check_names(&spec.info, spec.inputs, spec.decoder.as_ref())?;
     Ok(spec)
+}
+
+/// A network without codes: what `dab pack --fit` completes.
+#[derive(Clone, Debug)]
+pub struct Network {
+    /// Values per input.
+    pub inputs: usize,
+    /// Input normalisation.
+    pub normalization: Option<Normalization>,
+    /// Dense layers, first one first.
+    pub layers: Vec<Dense>,
+    /// Values that the last layer gives: the inputs, without layers.
+    pub features: usize,
+    /// The encoder's head, if the file has one.
+    pub head: Option<Head>,
+    /// The map from the latent mean, or from the features where there is no head, to the outputs.
+    pub decoder: Option<DecoderSpec>,
+    /// The temperature, if the file says one.
+    pub alpha: Option<f32>,
+    /// False-alarm rates, if the file says them.
+    pub rates: Option<Rates>,
+    /// Inputs of the known-answer vectors.
+    pub self_test: Vec<Vec<f32>>,
+    /// Strings for people.
+    pub info: Vec<(String, String)>,
+}
+
+/// The network in the bytes of a safetensors file that has no codes.
+///
+/// # Errors
+/// Whatever is wrong with the file, by the name of the tensor or the metadata key; also codes or scores, which would be
+/// computed.
+pub fn network_from_safetensors(bytes: &[u8]) -> Result<Network, PackError> {
+    let (tensors, mut metadata) = open(bytes)?;
+    let layer_count = tensors.layers()?;
+    for name in ["codes.mean", "codes.cov", "codes.prior", "calibration.scores"] {
+        if tensors.get(name)?.is_some() {
+            return Err(PackError::Computed { name: name.into() });
+        }
+    }
+    let head_weight = tensors.get("head.weight")?;
+    let links = (0..layer_count).map(|n| layer(&tensors, &mut metadata, n)).collect::<Result<Vec<_>, _>>()?;
+    let columns = match (&head_weight, tensors.get("decoder.weight")?, links.last()) {
+        (Some(head), _, _) => head.matrix("[raw, features]", OUT_IN)?.1,
+        (None, _, Some(last)) => last.layer.outputs,
+        (None, Some(decoder), None) => decoder.matrix("[out, features]", OUT_IN)?.1,
+        (None, None, None) => {
+            let advice =
+                "the file has neither layers nor a head nor a decoder: use `dab fit` on the features".into();
+            return Err(PackError::MissingTensor {
+                name: "layers.0.weight".into(),
+                expected: "[out, in]".into(),
+                advice,
+            });
+        }
+    };
+    let (inputs, layers) = chain(links, columns)?;
+    let features = layers.last().map_or(columns, |layer| layer.outputs);
+    let head = match head_weight {
+        Some(weight) => {
+            let (raw, _) = weight.matrix("[raw, features]", OUT_IN)?;
+            let kind = metadata.covariance()?.unwrap_or(CovarianceKind::Diagonal);
+            let dim = (1..=raw).find(|&d| kind.raw_len(d) == raw).ok_or_else(|| {
+                let advice =
+                    "say the covariance: a diagonal head gives 2 d values, the others d + d (d + 1) / 2";
+                weight.misshapen("[raw, features]", advice)
+            })?;
+            Some(self::head(&tensors, &mut metadata, &weight, kind, dim, layers.last())?)
+        }
+        None => match tensors.get("head.bias")? {
+            None => None,
+            Some(_) => {
+                let advice = "head.bias is there; add the weight or remove the bias".into();
+                let expected = format!("[raw, {features}]");
+                return Err(PackError::MissingTensor { name: "head.weight".into(), expected, advice });
+            }
+        },
+    };
+    let read = head.as_ref().map_or(features, |head| head.dim);
+    let network = Network {
+        inputs,
+        normalization: normalization(&tensors, inputs)?,
+        layers,
+        features,
+        decoder: decoder(&tensors, &mut metadata, read)?,
+        head,
+        alpha: metadata.given_alpha()?,
+        rates: metadata.rates()?,
+        self_test: self_test(&tensors, inputs)?,
+        info: metadata.rest()?,
+    };
+    check_names(&network.info, network.inputs, network.decoder.as_ref())?;
+    Ok(network)
 }
 
 /// Codebook, kind of covariance, latent dimension.
@@ -62,7 +161,11 @@ fn codes(
     tensors: &Tensors<'_>,
     metadata: &mut Metadata,
 ) -> Result<(Codes, CovarianceKind, usize), PackError> {
-    let mean = tensors.require("codes.mean", "[k, d]", "add the means of the k codes")?;
+    let mean = tensors.require(
+        "codes.mean",
+        "[k, d]",
+        "add the means of the k codes, or have them computed: --fit",
+    )?;
     let (k, d) = mean.matrix("[k, d]", "one row per code, one column per latent dimension")?;
     let cov = tensors.require(
         "codes.cov",
@@ -121,9 +224,8 @@ struct Link {
 }
 
 fn layer(tensors: &Tensors<'_>, metadata: &mut Metadata, n: usize) -> Result<Link, PackError> {
-    let advice = "weights are stored as [out, in]";
-    let weight = tensors.require(&format!("layers.{n}.weight"), "[out, in]", advice)?;
-    let (outputs, inputs) = weight.matrix("[out, in]", advice)?;
+    let weight = tensors.require(&format!("layers.{n}.weight"), "[out, in]", OUT_IN)?;
+    let (outputs, inputs) = weight.matrix("[out, in]", OUT_IN)?;
     let bias = tensors.vector(
         &format!("layers.{n}.bias"),
         outputs,
@@ -133,15 +235,14 @@ fn layer(tensors: &Tensors<'_>, metadata: &mut Metadata, n: usize) -> Result<Lin
         weight: weight.narrow()?,
         bias,
         outputs,
-        activation: metadata.activation(&format!("layers.{n}.activation"))?,
+        activation: metadata.layer_activation(n)?,
         residual: metadata.residual(n)?,
     };
     Ok(Link { weight, inputs, layer })
 }
 
 /// Number of inputs, and the layers once each takes what the one before it gives.
-fn chain(links: Vec<Link>, head: &Tensor) -> Result<(usize, Vec<Dense>), PackError> {
-    let (_, features) = head.matrix("[raw, features]", "weights are stored as [out, in]")?;
+fn chain(links: Vec<Link>, features: usize) -> Result<(usize, Vec<Dense>), PackError> {
     let inputs = links.first().map_or(features, |link| link.inputs);
     let mut layers: Vec<Dense> = Vec::with_capacity(links.len());
     for link in links {
@@ -165,7 +266,7 @@ fn head(
     dim: usize,
     last: Option<&Dense>,
 ) -> Result<Head, PackError> {
-    let (rows, columns) = weight.matrix("[raw, features]", "weights are stored as [out, in]")?;
+    let (rows, columns) = weight.matrix("[raw, features]", OUT_IN)?;
     let (raw, features) = (covariance.raw_len(dim), last.map_or(columns, |layer| layer.outputs));
     if (rows, columns) != (raw, features) {
         let formula = match covariance {
@@ -287,10 +388,14 @@ fn self_test(tensors: &Tensors<'_>, inputs: usize) -> Result<Vec<Vec<f32>>, Pack
 }
 
 /// Names of inputs and outputs, when there are any, are as many as the inputs and outputs.
-fn check_names(spec: &Spec) -> Result<(), PackError> {
-    let outputs = spec.decoder.as_ref().map_or(0, |d| d.outputs);
-    for (key, count) in [(names::INPUTS, spec.inputs), (names::OUTPUTS, outputs)] {
-        if let Some((_, value)) = spec.info.iter().find(|(k, _)| k == key) {
+fn check_names(
+    info: &[(String, String)],
+    inputs: usize,
+    decoder: Option<&DecoderSpec>,
+) -> Result<(), PackError> {
+    let outputs = decoder.map_or(0, |d| d.outputs);
+    for (key, count) in [(names::INPUTS, inputs), (names::OUTPUTS, outputs)] {
+        if let Some((_, value)) = info.iter().find(|(k, _)| k == key) {
             let found = names::split(value).len();
             if found != count {
                 let advice = format!("{found} names, the model has {count}; separate them with commas");

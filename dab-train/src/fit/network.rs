@@ -1,0 +1,282 @@
+//! A network from elsewhere, without codes, and rows → the whole model: `dab pack --fit`.
+//!
+//! ```text
+//! rows → layers → features → head → codes in each class → table of held-out rows
+//! ```
+//!
+//! A file with a head has an encoder: its Gaussians are gathered into codes (E10 to E12, each row in its nearest code). One
+//! without a head gets what `dab fit` makes of features: a head that whitens them, codes of constant covariance. The user's
+//! last layer then reads the latent mean, through the inverse of the whitening.
+
+use anyhow::{Context, Result, ensure};
+use dab_core::artifact::writer::{CalibrationSpec, ChannelsSpec, Codes as CodesSpec, Head, Spec};
+use dab_core::channels::Form;
+use dab_core::{Activation, CovarianceKind, Rates, Task};
+use nalgebra::DMatrix;
+
+use crate::{
+    choose::plan::alpha,
+    config::retrofit::{Norm, ViewConfig},
+    data::{Split, Table, Targets, split},
+    export::{
+        device,
+        pack::Network,
+        retrofit::{self, Calibration},
+    },
+    learn::retrofit::{Affine, Codes, Fitted, Retrofitted},
+    model::{
+        codebook::{Codebook, Shrinkage},
+        encoder::Covariance,
+    },
+    support::random::Random,
+};
+
+/// Share of the rows that calibrates.
+const HELD_OUT: f64 = 0.2;
+/// Known answers in the file.
+const SELF_TESTS: usize = 4;
+/// Ridge of the whitening: what `dab fit --fast` takes.
+const RIDGE: f64 = 0.1;
+/// How codes of an encoder are drawn together: enough that a code of one row has a volume.
+const SHRINKAGE: Shrinkage = Shrinkage { pooled: 0.1, ridge: 1e-3 };
+/// Rows without which there is nothing to fit.
+const LEAST: usize = 20;
+/// Codes of rows without classes, unless another number is asked for.
+const DEFAULT_CODES: usize = 10;
+
+/// Rows to fit to.
+#[derive(Debug)]
+pub struct Rows {
+    /// What enters the network, or its features.
+    pub inputs: Table,
+    /// The class of each, all below the second number.
+    pub labels: Option<(Vec<u32>, usize)>,
+    /// Codes a class; in all, without classes.
+    pub codes: Option<usize>,
+}
+
+/// The rows, cut in two.
+struct Cut {
+    fitting: Table,
+    held_out: Table,
+    /// Classes of the fitting rows.
+    labels: Option<(Vec<u32>, usize)>,
+    /// Whether they run through the layers, or are features already.
+    whole: bool,
+    codes: Option<usize>,
+}
+
+impl Cut {
+    fn new(network: &Network, rows: &Rows) -> Result<Self> {
+        let (found, columns) = (rows.inputs.rows, rows.inputs.cols);
+        ensure!(
+            columns == network.inputs || columns == network.features,
+            "the rows have {columns} columns: the network takes {} inputs{}",
+            network.inputs,
+            match network.features == network.inputs {
+                true => String::new(),
+                false => format!(", and its head {} features", network.features),
+            }
+        );
+        ensure!(found >= LEAST, "{found} rows are too few to fit to: give at least {LEAST}");
+        ensure!(rows.codes != Some(0), "--codes 0: a model has at least one code");
+        if let Some((labels, _)) = &rows.labels {
+            ensure!(
+                labels.len() == found,
+                "{found} rows but {} labels: every row needs its own",
+                labels.len()
+            );
+        }
+        let mut random = Random::new(0, "pack/held-out");
+        let (kept, taken) = match &rows.labels {
+            Some((labels, _)) => split::by_class(labels, HELD_OUT, &mut random),
+            None => split::fraction(found, HELD_OUT, &mut random),
+        };
+        let of_kept = |labels: &[u32]| kept.iter().map(|&row| labels[row]).collect();
+        Ok(Self {
+            fitting: rows.inputs.select(&kept),
+            held_out: rows.inputs.select(&taken),
+            labels: rows.labels.as_ref().map(|(labels, count)| (of_kept(labels), *count)),
+            whole: columns == network.inputs,
+            codes: rows.codes,
+        })
+    }
+
+    /// Codes for each class.
+    fn each(&self, classed: bool) -> usize {
+        self.codes.unwrap_or(if classed { 1 } else { DEFAULT_CODES })
+    }
+}
+
+/// Head (if there is none), codes, priors and calibration of a network, from rows.
+///
+/// # Errors
+/// Rows of another width, too few of them, or numbers that cannot be stored.
+pub fn complete(network: &Network, rows: &Rows) -> Result<Spec> {
+    let cut = Cut::new(network, rows)?;
+    let mut spec = match &network.head {
+        Some(head) => encoder(network, head, &cut)?,
+        None => whitened(network, &cut)?,
+    };
+    // What was fitted to features gets the layers before it: the bits of the scores stay.
+    spec.inputs = network.inputs;
+    spec.normalization.clone_from(&network.normalization);
+    spec.layers.clone_from(&network.layers);
+    spec.info.clone_from(&network.info);
+    if let (Some(rates), Some(calibration)) = (network.rates, &mut spec.calibration) {
+        calibration.rates = rates;
+    }
+    spec.self_test = match network.self_test.is_empty() && cut.whole {
+        true => cut.held_out.iter().take(SELF_TESTS).map(<[f32]>::to_vec).collect(),
+        false => network.self_test.clone(),
+    };
+    Ok(spec)
+}
+
+/// A model of the network's layers, if the rows need them, and of this head, with one code: enough to encode rows.
+fn draft(network: &Network, whole: bool, head: Head) -> Spec {
+    let (dim, constant) = (head.dim, head.covariance == CovarianceKind::Constant);
+    let covs = match head.covariance {
+        CovarianceKind::Constant => Vec::new(),
+        CovarianceKind::Diagonal => vec![1.0; dim],
+        CovarianceKind::Spectral | CovarianceKind::Cholesky => {
+            DMatrix::<f64>::identity(dim, dim).as_slice().to_vec()
+        }
+    };
+    Spec {
+        inputs: if whole { network.inputs } else { network.features },
+        normalization: network.normalization.clone().filter(|_| whole),
+        layers: if whole { network.layers.clone() } else { Vec::new() },
+        head,
+        codes: CodesSpec { means: vec![0.0; dim], covs, priors: vec![1.0], alpha: 1.0 },
+        decoder: None,
+        calibration: None,
+        self_test: Vec::new(),
+        channels: constant.then(ChannelsSpec::default),
+        info: Vec::new(),
+    }
+}
+
+/// The features of rows, as a device computes them.
+fn features(network: &Network, whole: bool, rows: &Table) -> Result<Table> {
+    if !whole || rows.rows == 0 {
+        return Ok(Table { cols: network.features, ..rows.clone() });
+    }
+    let width = network.features;
+    let head = Head {
+        weight: DMatrix::<f32>::identity(width, width).as_slice().to_vec(),
+        bias: None,
+        activation: Activation::Identity,
+        covariance: CovarianceKind::Constant,
+        dim: width,
+    };
+    let encoded = device::encoded(&draft(network, whole, head).to_bytes()?, rows)?;
+    Table::from_rows(&encoded.into_iter().map(|row| row.mean).collect::<Vec<_>>())
+}
+
+/// Codes of the Gaussians that the network's own head gives.
+fn encoder(network: &Network, head: &Head, cut: &Cut) -> Result<Spec> {
+    let mut spec = draft(network, cut.whole, head.clone());
+    let encoded = device::encoded(&spec.to_bytes()?, &cut.fitting)?;
+    let latent = Table::from_rows(&encoded.iter().map(|row| &row.mean).collect::<Vec<_>>())?;
+    let each = cut.each(cut.labels.is_some());
+    let (labels, classes) = cut.labels.clone().unwrap_or_else(|| (vec![0; latent.rows], 1));
+    let found = Codes::fit(&latent, &labels, classes, each, 0, "pack/codes");
+    let kind = match head.covariance {
+        CovarianceKind::Diagonal => Covariance::Diagonal,
+        _ => Covariance::Cholesky,
+    };
+    let mut book = Codebook::new(found.means.values.clone(), head.dim, kind);
+    let entries = kind.entries(head.dim);
+    let nearest = found.each(&latent, |distances| {
+        let best = (0..distances.len()).min_by(|&a, &b| distances[a].total_cmp(&distances[b]));
+        best.unwrap_or(0)
+    });
+    let (mut weights, mut sums) = (vec![0.0; book.len()], vec![0.0; book.len() * entries]);
+    for ((row, z), code) in encoded.iter().zip(latent.iter()).zip(nearest) {
+        weights[code] += 1.0;
+        let mean = found.means.row(code);
+        let offset: Vec<f64> = z.iter().zip(mean).map(|(&z, &m)| f64::from(z) - f64::from(m)).collect();
+        let sum = &mut sums[code * entries..(code + 1) * entries];
+        for (entry, (sum, inner)) in sum.iter_mut().zip(&row.cov).enumerate() {
+            let (i, j) = match kind {
+                Covariance::Diagonal => (entry, entry),
+                _ => (entry / head.dim, entry % head.dim),
+            };
+            *sum += inner + offset[i] * offset[j];
+        }
+    }
+    book.set_priors(&weights, 0.0);
+    book.set_covs(&sums, &weights, SHRINKAGE);
+    let wide = |values: &[f32]| values.iter().map(|&x| f64::from(x)).collect();
+    spec.codes = CodesSpec {
+        means: wide(&book.means),
+        covs: wide(&book.covs),
+        priors: wide(&book.priors),
+        alpha: network.alpha.unwrap_or(1.0),
+    };
+    spec.decoder.clone_from(&network.decoder);
+    let said = device::assessments(&spec.to_bytes()?, &cut.held_out)?;
+    let scores: Vec<f32> = said.iter().map(|said| said.uncertainty).collect();
+    if !scores.is_empty() {
+        let rates = Rates::for_held_out(u32::try_from(scores.len()).unwrap_or(u32::MAX));
+        spec.calibration = Some(CalibrationSpec { scores, rates });
+    }
+    Ok(spec)
+}
+
+/// What `dab fit` makes of the network's features, with the network's own last layer.
+fn whitened(network: &Network, cut: &Cut) -> Result<Spec> {
+    let inputs = features(network, cut.whole, &cut.fitting).context("the features of the rows")?;
+    let fresh = features(network, cut.whole, &cut.held_out).context("the features of the held-out rows")?;
+    let own = network.decoder.as_ref();
+    let affine = own.map(|own| Affine {
+        weight: own.weight.clone(),
+        bias: own.bias.clone().unwrap_or_else(|| vec![0.0; own.outputs]),
+    });
+    let classes = own.filter(|own| own.task == Task::Classification && own.outputs > 1);
+    let (labels, count, classed) = match (&cut.labels, classes) {
+        (Some((labels, count)), _) => (labels.clone(), *count, true),
+        (None, Some(own)) => {
+            // Without labels, a row belongs to the class that the network gives it.
+            let logits = affine.as_ref().map(|own| own.apply(&inputs)).context("a decoder of classes")?;
+            let first_of_largest = |row: &[f32]| {
+                (0..row.len()).max_by(|&a, &b| row[a].total_cmp(&row[b]).then(b.cmp(&a))).unwrap_or(0) as u32
+            };
+            (logits.iter().map(first_of_largest).collect(), own.outputs, true)
+        }
+        (None, None) => (vec![0; inputs.rows], 1, false),
+    };
+    let config = ViewConfig {
+        norm: Norm::Raw,
+        ridge: RIDGE,
+        rank: None,
+        codes: cut.each(classed),
+        alpha: network.alpha.map_or_else(|| alpha(network.features), f64::from),
+        form: if classes.is_some() { Form::Sum } else { Form::Distance },
+    };
+    let train = Split { inputs, targets: Targets::Classes { labels, count } };
+    // With a last layer the fit makes none of its own; what this one gives is put in below.
+    let none = Affine { weight: vec![0.0; count * network.features], bias: vec![0.0; count] };
+    let mut model = Retrofitted::fit(&[config], &train, Some(none), 0)?;
+    model.head = None;
+    model.regression = own.is_some_and(|own| own.task == Task::Regression);
+    for view in model.views.iter_mut().chain(&mut model.trial.views) {
+        view.decoder = affine.as_ref().map(|own| through(own, view)).transpose()?;
+    }
+    retrofit::calibrated(&model, Calibration::HeldOut(&fresh), Vec::new())
+}
+
+/// `own`, which reads features, as a map of the view's latent mean: features = W⁻¹ (z − b).
+fn through(own: &Affine, view: &Fitted) -> Result<Affine> {
+    let dim = view.head.outputs();
+    let wide = |values: &[f32]| values.iter().map(|&x| f64::from(x)).collect::<Vec<f64>>();
+    let whitening = DMatrix::from_row_slice(dim, dim, &wide(&view.head.weight));
+    let inverse = whitening.try_inverse().context("the features' covariance cannot be inverted")?;
+    let weight = DMatrix::from_row_slice(own.outputs(), dim, &wide(&own.weight)) * inverse;
+    let shift = &weight * DMatrix::from_column_slice(dim, 1, &wide(&view.head.bias));
+    Ok(Affine {
+        weight: weight.transpose().as_slice().iter().map(|&w| w as f32).collect(),
+        bias: wide(&own.bias).iter().zip(shift.as_slice()).map(|(b, s)| (b - s) as f32).collect(),
+    })
+}
