@@ -9,7 +9,7 @@ use dab_core::artifact::schema::{
 };
 use dab_core::artifact::writer::{Codes, Head, Spec};
 use dab_core::{Activation, Model};
-use dab_tests::page::{block, table};
+use dab_tests::markdown::{block, table};
 use dab_tests::patch::{Parts, crc32c};
 
 const PAGE: &str = include_str!("../docs/format.md");

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use dab_core::codebook::Codebook;
 use dab_core::gaussian::{Diagonal, Gaussian};
 use dab_core::{Rates, Verdict};
-use dab_tests::page::names;
+use dab_tests::markdown::names;
 use dab_tests::repository;
 use nalgebra::Vector1;
 

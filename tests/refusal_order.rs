@@ -15,7 +15,7 @@ use dab_core::artifact::writer::{AmbiguitySpec, BaseSpec, ChannelsSpec};
 use dab_core::artifact::{AlignedBytes, Part};
 use dab_core::parts::LARGEST;
 use dab_core::{Activation, Model};
-use dab_tests::page::{names, table};
+use dab_tests::markdown::{names, table};
 use dab_tests::patch::{HEADER, Parts, crc32c, seal, word};
 use dab_tests::specs::{Random, real, view};
 

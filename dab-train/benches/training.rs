@@ -16,22 +16,21 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use clap::Parser;
 use dab_train::{
-    config::Experiment,
-    data::{
-        DataConfig, Split, Table, Targets,
-        images::{Augment, ImageSet, ImageTask, Labelled, Normalise, Pixels},
+    Epoch, Experiment, Moment, Observer,
+    data::{Augment, DataConfig, ImageTask, Normalise, Split, Table, Targets},
+    internals::{
+        data::{ImageSet, Labelled, Pixels},
+        learn::{
+            images,
+            run::{self, Setting},
+        },
+        measure::cost::Cost,
+        model::{
+            network::Output,
+            resnet::{Architecture, CHANNELS},
+        },
+        support::{device::DeviceChoice, memory::peak_bytes, random::Random},
     },
-    learn::{
-        epoch::Epoch,
-        images,
-        run::{self, Moment, Observer, Setting},
-    },
-    measure::cost::Cost,
-    model::{
-        network::Output,
-        resnet::{Architecture, CHANNELS},
-    },
-    support::{device::DeviceChoice, memory::peak_bytes, random::Random},
 };
 use serde::{Deserialize, Serialize};
 

@@ -7,7 +7,7 @@
 use anyhow::{Context, Result};
 use dab_train::{
     data::{DataConfig, Targets, data_root, load},
-    measure::{
+    internals::measure::{
         baselines::{on_features, on_logits},
         metrics::{Classification, ScoreReport, Summary, classification, softmax},
     },

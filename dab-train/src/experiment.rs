@@ -166,7 +166,9 @@ pub fn run(
         let (scores, mut evaluation) =
             made.measure(&experiment, &task, &options.device).map_err(Error::Measuring)?;
         let assessments = assess(&model, &task).map_err(Error::Measuring)?;
-        evaluation.scores = assessments.reports(&task, &scores).map_err(Error::Measuring)?;
+        evaluation.scores = assessments.reports(&task).map_err(Error::Measuring)?;
+        // What a reader wants first: how well the score does that verdicts are about.
+        evaluation.report.clone_from(&evaluation.scores[0]);
         evaluation.alarms = assessments.alarms();
         let parity = made.agreement(&model, &task, &scores).map_err(Error::Export)?;
         let comparison = match options.baselines {

@@ -12,36 +12,28 @@
 //! tells how good it is, `export` writes it as a file, `report` draws and tabulates. `cli` is the command, `support` what
 //! all of them use. The mathematics of inference lives in `dab-core`; `model` has its differentiable twins.
 //!
-//! What this page lists is the interface of the crate. Other modules are reachable for the tests, benches and examples of
-//! its repository, and may change in any version.
+//! What this page lists is the interface of the crate.
 
-#[doc(hidden)]
-pub mod choose;
-#[doc(hidden)]
-pub mod cli;
+mod choose;
+mod cli;
 pub mod config;
 pub mod data;
 mod error;
 pub mod experiment;
-#[doc(hidden)]
-pub mod export;
+mod export;
 mod fit;
-#[doc(hidden)]
-pub mod learn;
-#[doc(hidden)]
-pub mod measure;
-#[doc(hidden)]
-pub mod model;
-#[doc(hidden)]
-pub mod report;
+mod learn;
+mod measure;
+mod model;
+mod report;
 mod run;
 #[cfg(test)]
 #[path = "../tests/stored/mod.rs"]
 mod stored;
-#[doc(hidden)]
-pub mod support;
+mod support;
 
 pub use choose::Choice;
+pub use cli::run as command;
 pub use config::Experiment;
 pub use error::Error;
 pub use fit::{Fit, fit};
@@ -52,3 +44,31 @@ pub use measure::evaluate::{Evaluation, TaskScores};
 pub use measure::parity::Parity;
 pub use model::snapshot::{Scores, Snapshot};
 pub use run::Run;
+
+/// What the tests, benches and examples of the repository use besides the interface. It may change in any version.
+#[doc(hidden)]
+pub mod internals {
+    pub mod data {
+        pub use crate::data::files::Npz;
+        pub use crate::data::images::{ImageSet, Labelled, Pixels};
+        pub use crate::data::sets::{KNOWN, Known};
+    }
+    pub mod export {
+        pub use crate::export::artifact;
+    }
+    pub mod learn {
+        pub use crate::learn::{epoch, examples, images, indexed_rows, loss_scaling, run};
+    }
+    pub mod measure {
+        pub use crate::measure::{baselines, cost, evaluate, metrics, parity};
+    }
+    pub mod model {
+        pub use crate::model::{conv, network, resnet, weights};
+    }
+    pub mod report {
+        pub use crate::report::words;
+    }
+    pub mod support {
+        pub use crate::support::{device, memory, random};
+    }
+}

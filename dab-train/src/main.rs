@@ -1,7 +1,7 @@
-//! The `dab` command; everything is in [`dab_train::cli`].
+//! The `dab` command; everything is in the library.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    dab_train::cli::run(std::env::args_os())
+    dab_train::command(std::env::args_os())
 }

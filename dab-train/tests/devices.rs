@@ -13,12 +13,13 @@ use std::path::Path;
 
 use burn::tensor::Device;
 use dab_train::{
-    config::Experiment,
+    Experiment, Parity,
     data::DataConfig,
-    export::artifact,
-    learn::{images, run::Setting},
-    measure::parity::Parity,
-    support::device::DeviceChoice,
+    internals::{
+        export::artifact,
+        learn::{images, run::Setting},
+        support::device::DeviceChoice,
+    },
 };
 
 /// Of losses and of scores, relative to themselves or one nat: f32 sums in another order. On llvmpipe scores are 4e-7 apart.

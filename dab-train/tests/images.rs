@@ -10,28 +10,27 @@ use std::{
 
 use burn::tensor::{DType, Device};
 use dab_train::{
-    config::Experiment,
-    data::{
-        DataConfig, Table,
-        files::Npz,
-        images::{Augment, ImageSet, ImageTask, Labelled, Normalise, Pixels},
+    Experiment,
+    data::{Augment, DataConfig, ImageTask, Normalise, Table},
+    internals::{
+        data::{ImageSet, Labelled, Npz, Pixels},
+        learn::{
+            epoch::Rdfc,
+            examples::{Examples, Inputs, Streamed},
+            images,
+            indexed_rows::ImageRows,
+            loss_scaling::Scaling,
+            run::{self, Setting},
+        },
+        measure::evaluate::{evaluate, score_task},
+        model::{
+            conv::InitialWeights,
+            network::Output,
+            resnet::{Architecture, ResNet},
+            weights::{Classifier, Weights, to_safetensors},
+        },
+        support::random::Random,
     },
-    learn::{
-        epoch::Rdfc,
-        examples::{Examples, Inputs, Streamed},
-        images,
-        indexed_rows::ImageRows,
-        loss_scaling::Scaling,
-        run::{self, Setting},
-    },
-    measure::evaluate::{evaluate, score_task},
-    model::{
-        conv::InitialWeights,
-        network::Output,
-        resnet::{Architecture, ResNet},
-        weights::{Classifier, Weights, to_safetensors},
-    },
-    support::random::Random,
 };
 
 /// Of features in half precision: half a unit in the last place, relative, and a little absolute for f32 sums in another

@@ -8,16 +8,19 @@ use burn::tensor::{Device, Tensor, TensorData};
 use dab_train::{
     config::{EarlyStopping, Experiment, ImageBackbone, Training},
     data::{self, Split, Table, Targets},
-    learn::{
-        epoch::{Epoch, Rdfc},
-        examples::{Examples, Inputs},
-        run::{self, Learnt, Observer, Setting},
+    internals::{
+        learn::{
+            epoch::{Epoch, Rdfc},
+            examples::{Examples, Inputs},
+            run::{self, Learnt, Observer, Setting},
+        },
+        measure::evaluate::median,
+        model::{
+            network::{Output, Wanted},
+            resnet::Architecture,
+        },
+        support::random::Random,
     },
-    model::{
-        network::{Output, Wanted},
-        resnet::Architecture,
-    },
-    support::random::Random,
 };
 
 /// Two well separated classes (or the same points with a number to predict).
@@ -87,7 +90,7 @@ fn every_covariance_and_mode_learns_and_scores_far_inputs_higher() {
             let far = Table::from_rows(&[[40.0, 40.0], [-60.0, 30.0], [3e37, -3e37]]).unwrap();
             let near = run.trained.score(&split.inputs, &Device::flex()).unwrap().uncertainty;
             let far = run.trained.score(&far, &Device::flex()).unwrap().uncertainty;
-            let typical = dab_train::measure::evaluate::median(&near);
+            let typical = median(&near);
             assert!(
                 far.iter().all(|&u| u.is_finite() && u > 2.0 * typical),
                 "{covariance} {codebook}: {far:?} {typical}"
@@ -219,7 +222,7 @@ fn the_calibrated_variant_pushes_errors_away() {
         let u = run.trained.score(&split.inputs, &Device::flex()).unwrap().uncertainty;
         let of = |mixed: bool| {
             let rows = (0..96).filter(|row| (row % 3 == 0) == mixed);
-            dab_train::measure::evaluate::median(&rows.map(|row| u[row]).collect::<Vec<_>>())
+            median(&rows.map(|row| u[row]).collect::<Vec<_>>())
         };
         (of(true), of(false))
     };

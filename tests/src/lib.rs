@@ -6,7 +6,7 @@ pub mod bits;
 pub mod c_cases;
 pub mod c_replay;
 pub mod golden;
-pub mod page;
+pub mod markdown;
 pub mod patch;
 pub mod specs;
 #[path = "../../dab-train/tests/stored/mod.rs"]

@@ -203,19 +203,19 @@ fn too_small(rows: &Rows, flash: Option<u64>) -> anyhow::Error {
 /// When they do not fit into the flash.
 pub fn fixed(inputs: &Table, rows: &Rows, wish: &Wish) -> Result<Choice> {
     let all = norms(inputs);
-    let plain =
+    let untried =
         |norm, ridge, deep, form| Candidate { norm, ridge, deep, full_rank: true, form, auroc: f64::NAN };
     let mut chosen = if all.len() == 1 {
-        vec![plain(Norm::Columns, FIXED_RIDGE, true, Form::Distance)]
+        vec![untried(Norm::Columns, FIXED_RIDGE, true, Form::Distance)]
     } else if rows.inputs >= DEEP_FEATURES && rows.classes() > 2 {
         vec![
-            plain(Norm::Columns, FIXED_RIDGE, false, Form::Sum),
-            plain(all.get(1).copied().unwrap_or_default(), FIXED_RIDGE, false, Form::Sum),
+            untried(Norm::Columns, FIXED_RIDGE, false, Form::Sum),
+            untried(all.get(1).copied().unwrap_or_default(), FIXED_RIDGE, false, Form::Sum),
         ]
     } else {
         vec![
-            plain(Norm::Raw, 1.0, true, Form::Distance),
-            plain(Norm::Columns, FIXED_RIDGE, true, Form::Distance),
+            untried(Norm::Raw, 1.0, true, Form::Distance),
+            untried(Norm::Columns, FIXED_RIDGE, true, Form::Distance),
         ]
     };
     let most = most_views(rows, &all, wish.flash) as usize;
@@ -265,7 +265,7 @@ pub fn choose(
 pub fn choose_clusters(inputs: &Table, rows: &Rows, wish: &Wish, progress: Progress) -> Result<Choice> {
     let folds = folds::clusters(inputs, rows, wish.seed);
     if folds.is_empty() {
-        return plain(rows, wish, "all inputs are alike: there is nothing to choose by");
+        return one_code(rows, wish, "all inputs are alike: there is nothing to choose by");
     }
     among(&folds, &[Norm::Columns], rows, wish, progress)
 }
@@ -274,7 +274,7 @@ pub fn choose_clusters(inputs: &Table, rows: &Rows, wish: &Wish, progress: Progr
 ///
 /// # Errors
 /// When it does not fit into the flash.
-pub fn plain(rows: &Rows, wish: &Wish, why: &str) -> Result<Choice> {
+pub fn one_code(rows: &Rows, wish: &Wish, why: &str) -> Result<Choice> {
     let candidate = Candidate {
         norm: Norm::Columns,
         ridge: FIXED_RIDGE,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
-use super::train::Options;
+use super::{input::TextArgs, train::Options};
 use crate::{
     config::{defaults, retrofit::Retrofit},
     data::{
@@ -95,6 +95,8 @@ pub struct Args {
     #[arg(long)]
     epochs: Option<usize>,
     #[command(flatten)]
+    text: TextArgs,
+    #[command(flatten)]
     options: Options,
 }
 
@@ -142,6 +144,8 @@ impl Args {
             test_labels: given(&self.test_labels)?,
             calibration: given(&self.calibration)?,
             ood: ood_sets(&self.ood)?,
+            header: self.text.format().header,
+            delimiter: self.text.format().delimiter.into(),
             ..features::FeaturesConfig::new(&absolute(&self.features)?, "")
         })
     }

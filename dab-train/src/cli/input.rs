@@ -6,9 +6,28 @@ use anyhow::{Context, Result};
 use dab_core::{Model, Rates};
 
 use crate::{
-    data::rows::{Header, Layout, RowReader, RowSource},
+    data::rows::{Header, Layout, RowReader, RowSource, TextFormat},
     export::model_file::ModelFile,
 };
+
+/// How CSV files are written.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct TextArgs {
+    /// Whether the first row of a CSV file holds column names; auto: if it has text and no numbers
+    #[arg(long, value_enum, default_value_t, value_name = "WHETHER")]
+    header: Header,
+
+    /// What separates the fields of a CSV file: one character, or tab
+    #[arg(long, default_value = ",", value_parser = delimiter, value_name = "CHAR")]
+    delimiter: u8,
+}
+
+impl TextArgs {
+    /// As a reader wants it.
+    pub const fn format(&self) -> TextFormat {
+        TextFormat { header: self.header, delimiter: self.delimiter }
+    }
+}
 
 /// Where the rows come from.
 #[derive(Debug, clap::Args)]
@@ -17,13 +36,8 @@ pub struct InputArgs {
     #[arg(value_name = "INPUTS")]
     inputs: PathBuf,
 
-    /// Whether the first row of a CSV file holds column names; auto: if it has text and no numbers
-    #[arg(long, value_enum, default_value_t, value_name = "WHETHER")]
-    header: Header,
-
-    /// What separates the fields of a CSV file: one character, or tab
-    #[arg(long, default_value = ",", value_parser = delimiter, value_name = "CHAR")]
-    delimiter: u8,
+    #[command(flatten)]
+    text: TextArgs,
 
     /// Take the columns of a CSV file in their order even if the model knows its inputs by name
     #[arg(long)]
@@ -48,7 +62,7 @@ impl InputArgs {
     pub fn open(&self, artifact: &ModelFile, model: &Model<'_>) -> Result<RowReader> {
         let inputs = model.shape().inputs;
         let names = if self.by_position { None } else { artifact.input_names(inputs) };
-        let layout = Layout { inputs, names, header: self.header, delimiter: self.delimiter };
+        let layout = Layout { inputs, names, text: self.text.format() };
         RowReader::open(&self.source(), &layout)
     }
 }

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 use dab_core::Task;
 
-use super::fit;
+use super::{fit, input::TextArgs};
 use crate::{
     data::{
         Table, Targets,
         files::{self, FilePart, Labels},
-        rows::{Header, Layout, RowError, RowReader, RowSource},
+        rows::{Layout, RowError, RowReader, RowSource, TextFormat},
     },
     export::{model_file::ModelFile, names},
     report::{Extras, Report, subject::Subject},
@@ -47,6 +47,8 @@ pub struct Args {
     /// Rows from elsewhere, to see how well they are found; may be repeated
     #[arg(long, value_name = "NAME=FILE")]
     ood: Vec<String>,
+    #[command(flatten)]
+    text: TextArgs,
     /// Where to write the page
     #[arg(short, long, default_value = "report.html", value_name = "FILE")]
     output: PathBuf,
@@ -58,7 +60,8 @@ pub fn run(args: &Args) -> Result<()> {
     let model = file.model()?;
     let shape = model.shape();
     let answers = args.labels.as_ref().or(args.targets.as_ref());
-    let inputs = |source: &str| inputs(&file, shape.inputs, source);
+    let text = args.text.format();
+    let inputs = |source: &str| inputs(&file, shape.inputs, source, text);
     let data = inputs(&args.data)?;
     let targets = match (&args.labels, &args.targets) {
         (Some(labels), _) => {
@@ -67,7 +70,7 @@ pub fn run(args: &Args) -> Result<()> {
                 "--labels needs a model of classes, `{}` has none",
                 args.model.display()
             );
-            Some(classes(&file, shape.outputs, labels)?)
+            Some(classes(&file, shape.outputs, labels, text)?)
         }
         (None, Some(targets)) => {
             ensure!(
@@ -75,7 +78,7 @@ pub fn run(args: &Args) -> Result<()> {
                 "--targets needs a regression, `{}` is none",
                 args.model.display()
             );
-            let (table, _) = files::table(&FilePart::parse(targets), None)?;
+            let (table, _) = files::table(&FilePart::parse(targets).written(text), None)?;
             ensure!(
                 table.cols == shape.outputs,
                 "{targets} has {} columns, the model predicts {}",
@@ -106,11 +109,7 @@ pub fn run(args: &Args) -> Result<()> {
     let subject = Subject::new(file.clone(), &data, targets, &ood)?;
     let extras = Extras {
         settings: file.info.clone(),
-        rows: (
-            1,
-            "Rows are counted from 1, as in dab explain MODEL FILE --row N, which says more about one."
-                .into(),
-        ),
+        rows: "Rows are counted from 1, as in dab explain MODEL FILE --row N, which says more about one.",
         ..Extras::default()
     };
     let report = Report::new(&title, &subject, extras)?;
@@ -120,9 +119,8 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 /// Rows of a file as the model takes them: columns by name where both have names, as `dab score` reads them.
-fn inputs(file: &ModelFile, width: usize, source: &str) -> Result<Table> {
-    let layout =
-        Layout { inputs: width, names: file.input_names(width), header: Header::Auto, delimiter: b',' };
+fn inputs(file: &ModelFile, width: usize, source: &str, text: TextFormat) -> Result<Table> {
+    let layout = Layout { inputs: width, names: file.input_names(width), text };
     let source = RowSource::new(Path::new(source));
     let mut rows = RowReader::open(&source, &layout)?;
     let (mut row, mut values) = (vec![0.0; width], Vec::new());
@@ -139,7 +137,7 @@ fn inputs(file: &ModelFile, width: usize, source: &str) -> Result<Table> {
 }
 
 /// Labels as the model numbers its classes.
-fn classes(file: &ModelFile, count: usize, source: &str) -> Result<Targets> {
+fn classes(file: &ModelFile, count: usize, source: &str, text: TextFormat) -> Result<Targets> {
     let names = names::find(&file.info, names::OUTPUTS, count);
     let unknown = |label: &str| {
         let known = names.as_ref().map_or_else(|| format!("0 to {}", count - 1), |names| names.join(", "));
@@ -147,7 +145,7 @@ fn classes(file: &ModelFile, count: usize, source: &str) -> Result<Targets> {
             "{source}: the model has no class {label} (it has {known}); give such rows as strangers, with --ood"
         )
     };
-    let labels = match files::labels(&FilePart::parse(source))? {
+    let labels = match files::labels(&FilePart::parse(source).written(text))? {
         Labels::Words(words) => words,
         // `dab fit` calls numbers that are no indices class_7.
         Labels::Numbers(numbers) if names.is_some() => numbers.iter().map(|n| format!("class_{n}")).collect(),

@@ -4,7 +4,7 @@
 //! here, and the resolved experiment is written beside its results.
 
 mod check;
-pub mod defaults;
+pub(crate) mod defaults;
 mod optimiser;
 pub mod retrofit;
 

@@ -19,7 +19,7 @@ use npyz::{DType, NpyFile, NpyHeader, Order, TypeChar};
 use zip::ZipArchive;
 
 use super::{
-    rows::{csv::FirstRow, npy::Scalar, unpack::unpack},
+    rows::{Header, TextFormat, csv::Text, npy::Scalar, unpack::unpack},
     table::Table,
 };
 
@@ -33,6 +33,8 @@ pub struct FilePart {
     pub path: PathBuf,
     /// The array of an npz file, or the column of a csv file.
     pub part: Option<String>,
+    /// How a csv file is written.
+    pub text: TextFormat,
 }
 
 impl FilePart {
@@ -41,10 +43,16 @@ impl FilePart {
     pub fn parse(text: &str) -> Self {
         match text.rsplit_once(':') {
             Some((path, part)) if PART_EXTENSIONS.iter().any(|e| path.ends_with(e)) => {
-                Self { path: path.into(), part: Some(part.into()) }
+                Self { path: path.into(), part: Some(part.into()), text: TextFormat::default() }
             }
-            _ => Self { path: text.into(), part: None },
+            _ => Self { path: text.into(), part: None, text: TextFormat::default() },
         }
+    }
+
+    /// The same with csv files that are written so.
+    #[must_use]
+    pub fn written(self, text: TextFormat) -> Self {
+        Self { text, ..self }
     }
 
     fn format(&self) -> Result<Format> {
@@ -88,12 +96,6 @@ impl Labels {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-}
-
-/// A csv file: column names (empty without a header) and cells by column.
-struct Csv {
-    names: Vec<String>,
-    columns: Vec<Vec<String>>,
 }
 
 /// A table of numbers, with column names where the file has them. `without` drops a csv column,
@@ -141,11 +143,16 @@ pub fn labels(source: &FilePart) -> Result<Labels> {
             npz.labels(&key)
         }
         Format::Csv => {
-            let csv = read_csv(&source.path)?;
-            let at = csv_column(&csv, source)?;
-            let mut words = csv.columns.into_iter().nth(at).unwrap_or_default();
+            let mut text = open_text(source)?;
+            let at = csv_column(&text, source)?;
+            let mut words = Vec::new();
+            while next_row(&mut text, source)? {
+                let word = std::str::from_utf8(text.field(at));
+                words.push(word.with_context(|| source.path.display().to_string())?.to_owned());
+            }
             // A lone column whose "header" occurs again below has none: its first line is a label.
-            if let [name] = csv.names.as_slice()
+            if let Some([name]) = text.header.as_deref()
+                && source.text.header == Header::Auto
                 && words.contains(name)
             {
                 words.insert(0, name.clone());
@@ -372,66 +379,57 @@ fn array_labels(header: &NpyHeader, bytes: &[u8]) -> Result<Labels> {
     labels.map(Labels::Numbers).map_err(no_class)
 }
 
-fn read_csv(path: &Path) -> Result<Csv> {
-    let here = || format!("cannot read {}", path.display());
-    let mut text = String::new();
-    let mut unpacked = unpack(Box::new(open(path)?)).with_context(here)?;
-    unpacked.reader.read_to_string(&mut text).with_context(here)?;
-    let mut reader =
-        csv::ReaderBuilder::new().has_headers(false).trim(csv::Trim::All).from_reader(text.as_bytes());
-    let mut records = reader.records();
-    let first = records.next().ok_or_else(|| anyhow!("{} is empty", path.display()))?.with_context(here)?;
-    // Numbers and text mixed are data: the cell that is no number is then named.
-    let headed = matches!(FirstRow::of(first.iter().map(str::as_bytes)), FirstRow::Names);
-    let mut columns: Vec<Vec<String>> =
-        first.iter().map(|cell| if headed { Vec::new() } else { vec![cell.to_string()] }).collect();
-    let names = if headed { first.iter().map(str::to_string).collect() } else { Vec::new() };
-    for record in records {
-        for (column, cell) in columns.iter_mut().zip(&record.with_context(here)?) {
-            column.push(cell.to_string());
-        }
-    }
-    Ok(Csv { names, columns })
+fn open_text(source: &FilePart) -> Result<Text> {
+    let here = || format!("cannot read {}", source.path.display());
+    let unpacked = unpack(Box::new(open(&source.path)?)).with_context(here)?;
+    let text = Text::new(unpacked.reader, source.text).with_context(|| source.path.display().to_string())?;
+    ensure!(text.columns > 0, "{} is empty", source.path.display());
+    Ok(text)
 }
 
-fn csv_column(csv: &Csv, source: &FilePart) -> Result<usize> {
+/// Reads the next row, which must be as wide as the first.
+fn next_row(text: &mut Text, source: &FilePart) -> Result<bool> {
+    let here = source.path.display();
+    let read = text.next().with_context(|| here.to_string())?;
+    if read {
+        text.check_width(text.columns).map_err(|bad| anyhow!("{here}: {bad}"))?;
+    }
+    Ok(read)
+}
+
+fn csv_column(text: &Text, source: &FilePart) -> Result<usize> {
+    let here = source.path.display();
     let Some(part) = &source.part else {
-        ensure!(
-            csv.columns.len() == 1,
-            "{} has {} columns: say which one, as in {}:column",
-            source.path.display(),
-            csv.columns.len(),
-            source.path.display()
-        );
+        let columns = text.columns;
+        ensure!(columns == 1, "{here} has {columns} columns: say which one, as in {here}:column");
         return Ok(0);
     };
-    csv.names.iter().position(|name| name == part).ok_or_else(|| {
-        let known = if csv.names.is_empty() { "it has no header line".into() } else { csv.names.join(", ") };
-        anyhow!("{}: no column {part}; {known}", source.path.display())
-    })
+    let Some(names) = &text.header else { bail!("{here}: no column {part}; it has no header line") };
+    let place = names.iter().position(|name| name == part);
+    place.ok_or_else(|| anyhow!("{here}: no column {part}; {}", names.join(", ")))
 }
 
 fn csv_table(source: &FilePart, without: Option<&str>) -> Result<(Table, Vec<String>)> {
-    let csv = read_csv(&source.path)?;
+    let mut text = open_text(source)?;
+    let names = text.header.clone().unwrap_or_default();
+    let dropped = |&column: &usize| without.is_some() && names.get(column).map(String::as_str) == without;
     let wanted: Vec<usize> = match &source.part {
-        Some(_) => vec![csv_column(&csv, source)?],
-        None => {
-            let dropped = |&j: &usize| without.is_some() && csv.names.get(j).map(String::as_str) == without;
-            (0..csv.columns.len()).filter(|j| !dropped(j)).collect()
-        }
+        Some(_) => vec![csv_column(&text, source)?],
+        None => (0..text.columns).filter(|column| !dropped(column)).collect(),
     };
-    let rows = csv.columns.first().map_or(0, Vec::len);
-    let mut values = Vec::with_capacity(rows * wanted.len());
-    for i in 0..rows {
-        for &j in &wanted {
-            let cell = &csv.columns[j][i];
-            values.push(cell.parse::<f32>().map_err(|_| {
-                let (row, name) = (i + 1, csv.names.get(j).cloned().unwrap_or_else(|| (j + 1).to_string()));
-                anyhow!("{}: data row {row}, column {name}: {cell:?} is no number", source.path.display())
+    let (mut rows, mut values) = (0, Vec::new());
+    while next_row(&mut text, source)? {
+        for &column in &wanted {
+            values.push(text.number(column).map_err(|bad| {
+                let separated = text.likely_delimiter().map_or_else(String::new, |c| {
+                    format!("; are the fields separated by {c:?}? see --delimiter")
+                });
+                anyhow!("{}: {bad}{separated}", source.path.display())
             })?);
         }
+        rows += 1;
     }
-    let names = wanted.iter().filter_map(|&j| csv.names.get(j).cloned()).collect();
+    let names = wanted.iter().filter_map(|&column| names.get(column).cloned()).collect();
     Ok((Table::new(rows, wanted.len(), values)?, names))
 }
 

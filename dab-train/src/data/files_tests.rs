@@ -82,7 +82,7 @@ fn csv_files_keep_names_and_give_up_their_label_column() {
     let read = labels(&FilePart::parse(&format!("{text}:species"))).unwrap();
     assert_eq!(read, Labels::Words(vec!["oak".into(), "elm".into()]));
     let message = table(&FilePart::parse(text), None).unwrap_err().to_string();
-    assert!(message.contains("column species") && message.contains("oak"), "{message}");
+    assert!(message.contains("row 1 (line 2), column 3 `species`: `oak` is not a number"), "{message}");
     let message = labels(&FilePart::parse(&format!("{text}:kind"))).unwrap_err().to_string();
     assert!(message.contains("no column kind") && message.contains("species"), "{message}");
 }
@@ -126,4 +126,37 @@ fn a_list_of_words_needs_no_header() {
     assert_eq!(labels(&source).unwrap(), words(&["oak", "elm", "oak"]));
     std::fs::write(&path, "species\noak\nelm\n").unwrap();
     assert_eq!(labels(&source).unwrap(), words(&["oak", "elm"]));
+}
+
+#[test]
+fn a_first_row_of_names_and_numbers_is_the_users_to_tell() {
+    let path = scratch("mixed.csv");
+    std::fs::write(&path, "w,2020\n1,2\n3,4\n").unwrap();
+    let told = |header| {
+        let format = TextFormat { header, ..TextFormat::default() };
+        table(&FilePart::parse(path.to_str().unwrap()).written(format), None)
+    };
+    let message = format!("{:#}", told(Header::Auto).unwrap_err());
+    assert!(message.contains("mixed.csv") && message.contains("--header yes"), "{message}");
+    let (numbers, names) = told(Header::Yes).unwrap();
+    assert_eq!(
+        (numbers.values.as_slice(), names.join(" ")),
+        ([1.0, 2.0, 3.0, 4.0].as_slice(), "w 2020".into())
+    );
+    let message = told(Header::No).unwrap_err().to_string();
+    assert!(message.contains("row 1, column 1: `w` is not a number"), "{message}");
+}
+
+#[test]
+fn ragged_rows_and_other_separators_are_said() {
+    let path = scratch("ragged.csv");
+    let source = FilePart::parse(path.to_str().unwrap());
+    std::fs::write(&path, "a,b\n1,2\n3\n").unwrap();
+    let message = table(&source, None).unwrap_err().to_string();
+    assert!(message.contains("row 2 (line 3)"), "{message}");
+    std::fs::write(&path, "1;2\n3;4\n").unwrap();
+    let message = table(&source, None).unwrap_err().to_string();
+    assert!(message.contains("--delimiter"), "{message}");
+    let written = TextFormat { delimiter: b';', ..TextFormat::default() };
+    assert_eq!(table(&source.written(written), None).unwrap().0.values, [1.0, 2.0, 3.0, 4.0]);
 }

@@ -9,21 +9,14 @@
 //! `test` never holds an OOD example, also in the generated demo, whose grid is cut at the edge of
 //! the training range: in-against-out metrics need clean sides.
 
-#[doc(hidden)]
-pub mod files;
-#[doc(hidden)]
-pub mod images;
-#[doc(hidden)]
-pub mod rows;
-#[doc(hidden)]
-pub mod sealed;
-#[doc(hidden)]
-pub mod sets;
+pub(crate) mod files;
+pub(crate) mod images;
+pub(crate) mod rows;
+pub(crate) mod sealed;
+pub(crate) mod sets;
 pub mod sources;
-#[doc(hidden)]
-pub mod split;
-#[doc(hidden)]
-pub mod table;
+pub(crate) mod split;
+pub(crate) mod table;
 
 use std::path::{Path, PathBuf};
 
@@ -33,6 +26,7 @@ use sha2::{Digest, Sha256};
 
 use self::sources::{cifar10, clinc150, clusters, features, uci};
 pub use images::{Augment, ImageTask, ImagesConfig, Normalise, RandAugment};
+pub use rows::Header;
 pub use sealed::{Sealed, Seen};
 pub use split::HeldOutFrom;
 pub use table::{ColumnStats, Scale, Table};

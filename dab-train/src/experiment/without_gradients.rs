@@ -103,7 +103,7 @@ fn decide(
     }
     if matches!(seen.train.targets, Targets::Regression(_)) {
         return match retrofit.fast {
-            true => choose::plain(rows, &wish, "a fixed view: nothing was tried (--fast)"),
+            true => choose::one_code(rows, &wish, "a fixed view: nothing was tried (--fast)"),
             false => choose::choose_clusters(&seen.train.inputs, rows, &wish, &*listener.choosing()),
         };
     }

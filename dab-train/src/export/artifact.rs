@@ -8,12 +8,11 @@
 //! among numbers that it would have computed itself, bit for bit.
 
 use anyhow::{Context, Result};
-use dab_core::artifact::AlignedBytes;
 use dab_core::artifact::schema::Residual;
 use dab_core::artifact::writer::{CalibrationSpec, Codes, DecoderSpec, Dense, Head, Normalization, Spec};
 use dab_core::{CovarianceKind, Rates, Task};
 
-use super::names;
+use super::{device, names};
 use crate::{
     config::Experiment,
     data::{Description, Table},
@@ -22,7 +21,6 @@ use crate::{
         network::Output,
         snapshot::{Affine, Snapshot},
     },
-    support::simd::Widest,
 };
 
 /// Inputs that travel in the artifact as known answers.
@@ -66,12 +64,7 @@ pub fn info(experiment: &Experiment, data: &Description) -> Result<Vec<(String, 
 /// # Errors
 /// When the bytes are no model or a row is not an input of it.
 pub fn scores(artifact: &[u8], inputs: &Table) -> Result<Vec<f32>> {
-    let bytes = AlignedBytes::from(artifact);
-    let model = bytes.model()?;
-    let mut scratch = vec![0.0; model.scratch_len()];
-    let wide = Widest::detect();
-    let score = |row: &[f32]| Ok(model.assess_on(wide, row, &mut scratch)?.uncertainty);
-    inputs.iter().map(score).collect()
+    Ok(device::assessments(artifact, inputs)?.iter().map(|said| said.uncertainty).collect())
 }
 
 fn spec(trained: &Snapshot, info: Vec<(String, String)>) -> Spec {

@@ -16,17 +16,18 @@ use crate::{
 /// Rows of a unit of parallel work.
 const BLOCK: usize = 256;
 
-/// Applies `f` to every row by all cores; the results are in the rows' order.
-fn rows<T: Send>(
-    artifact: &[u8],
+/// Applies `f` to every row, its number and scratch, by all cores; the results are in the rows' order.
+///
+/// # Errors
+/// The first of `f`.
+pub fn each_row<T: Send>(
+    model: &Model<'_>,
     inputs: &Table,
-    f: impl Fn(&Model<'_>, &[f32], &mut [f32]) -> Result<T> + Sync,
+    f: impl Fn(usize, &[f32], &mut [f32]) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
-    let bytes = AlignedBytes::from(artifact);
-    let model = bytes.model()?;
     let blocks = map_blocks(inputs.rows, BLOCK, |rows| {
         let mut scratch = vec![0.0; model.scratch_len()];
-        rows.map(|row| f(&model, inputs.row(row), &mut scratch)).collect::<Result<Vec<T>>>()
+        rows.map(|row| f(row, inputs.row(row), &mut scratch)).collect::<Result<Vec<T>>>()
     });
     Ok(blocks.into_iter().collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
 }
@@ -36,8 +37,9 @@ fn rows<T: Send>(
 /// # Errors
 /// When the bytes are no model or a row is not an input of it.
 pub fn assessments(artifact: &[u8], inputs: &Table) -> Result<Vec<Assessment>> {
-    let isa = Widest::detect();
-    rows(artifact, inputs, |model, row, scratch| Ok(model.assess_on(isa, row, scratch)?))
+    let (bytes, isa) = (AlignedBytes::from(artifact), Widest::detect());
+    let model = bytes.model()?;
+    each_row(&model, inputs, |_, row, scratch| Ok(model.assess_on(isa, row, scratch)?))
 }
 
 /// What every view says of every row: one list a view, the base first.
@@ -45,7 +47,9 @@ pub fn assessments(artifact: &[u8], inputs: &Table) -> Result<Vec<Assessment>> {
 /// # Errors
 /// As [`assessments`].
 pub fn views(artifact: &[u8], inputs: &Table) -> Result<Vec<Vec<ViewScore>>> {
-    let found = rows(artifact, inputs, |model, row, scratch| {
+    let bytes = AlignedBytes::from(artifact);
+    let model = bytes.model()?;
+    let found = each_row(&model, inputs, |_, row, scratch| {
         let mut views = vec![ViewScore::default(); model.shape().views];
         model.views_into(row, &mut views, scratch)?;
         Ok(views)
@@ -68,7 +72,9 @@ pub struct Encoded {
 /// # Errors
 /// As [`assessments`].
 pub fn encoded(artifact: &[u8], inputs: &Table) -> Result<Vec<Encoded>> {
-    rows(artifact, inputs, |model, row, scratch| {
+    let bytes = AlignedBytes::from(artifact);
+    let model = bytes.model()?;
+    each_row(&model, inputs, |_, row, scratch| {
         let gaussian = model.encode(row, scratch)?;
         let dim = gaussian.mean.len();
         let wide = |values: &[f32]| values.iter().map(|&x| f64::from(x)).collect::<Vec<f64>>();
@@ -90,9 +96,9 @@ pub fn encoded(artifact: &[u8], inputs: &Table) -> Result<Vec<Encoded>> {
 /// As [`assessments`].
 pub fn scores(artifact: &[u8], inputs: &Table) -> Result<Scores> {
     let bytes = AlignedBytes::from(artifact);
-    let shape = bytes.model()?.shape();
-    let isa = Widest::detect();
-    let found = rows(artifact, inputs, |model, row, scratch| {
+    let model = bytes.model()?;
+    let (shape, isa) = (model.shape(), Widest::detect());
+    let found = each_row(&model, inputs, |_, row, scratch| {
         let mut outputs = vec![0.0; shape.outputs];
         let assessment = model.predict_on(isa, row, &mut outputs, scratch)?;
         let latent = model.encode(row, scratch)?.mean.to_vec();

@@ -7,16 +7,16 @@
 //! ```
 
 use anyhow::{Context, Result};
-use dab_core::artifact::AlignedBytes;
+use dab_core::{Assessment, Model, Task as Kind, Verdict, artifact::AlignedBytes};
 
 use super::{
     alarms::AlarmRate,
     baselines::logits,
-    evaluate::TaskScores,
     metrics::{ScoreReport, Scored, classification},
 };
 use crate::{
     data::{Table, Targets, Task},
+    export::device,
     support::simd::Widest,
 };
 
@@ -27,110 +27,179 @@ pub const UNFAMILIARITY: &str = "unfamiliarity";
 /// Name of A in metrics.json.
 pub const AMBIGUITY: &str = "ambiguity";
 
-/// What the model says about each row of one set; a list is empty where the model has no such number.
+/// Latent means that are kept of a set, for the map: more hide each other.
+const LATENT: usize = 1500;
+
+/// One row as the device judges it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judged {
+    /// What p-value and verdict are of: U in a model with channels, else u.
+    pub score: f32,
+    /// u of the base view, nats.
+    pub uncertainty: f32,
+    /// Share of familiar inputs that are as strange; `None` without a calibration table.
+    pub p_value: Option<f32>,
+    /// The verdict at the model's rates.
+    pub verdict: Option<Verdict>,
+    /// The closest code, and how far it is in nats.
+    pub nearest: (usize, f32),
+    /// How undecided the decoder is between classes.
+    pub ambiguity: Option<f32>,
+    /// Share of familiar inputs that are as ambiguous; `None` without a table of them.
+    pub ambiguity_p: Option<f32>,
+    /// The view that is surprised most, where a model has several.
+    pub view: Option<usize>,
+    /// What the decoder gives: logits, or predictions.
+    pub outputs: Vec<f32>,
+}
+
+impl Judged {
+    fn new(assessment: &Assessment, outputs: Vec<f32>) -> Self {
+        Self {
+            score: assessment.score(),
+            uncertainty: assessment.uncertainty,
+            p_value: assessment.p_value,
+            verdict: assessment.verdict,
+            nearest: (assessment.nearest, assessment.nearest_distance),
+            ambiguity: assessment.ambiguity,
+            ambiguity_p: assessment.ambiguity_p,
+            view: assessment.view,
+            outputs,
+        }
+    }
+
+    /// Whether the device calls it doubtful or unfamiliar.
+    #[must_use]
+    pub fn alarms(&self) -> bool {
+        self.verdict.is_some_and(|verdict| verdict >= Verdict::Doubtful)
+    }
+
+    /// The likeliest class and the next, with their probabilities.
+    #[must_use]
+    pub fn classes(&self) -> Option<[(usize, f32); 2]> {
+        let mut probabilities = self.outputs.clone();
+        dab_core::layers::softmax(&mut probabilities);
+        let mut order: Vec<usize> = (0..probabilities.len()).collect();
+        order.sort_by(|&a, &b| probabilities[b].total_cmp(&probabilities[a]));
+        let [first, second, ..] = *order else { return None };
+        Some([first, second].map(|class| (class, probabilities[class])))
+    }
+}
+
+/// A named set of rows as the device judges them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Assessed {
-    /// u of E6, nats.
-    pub uncertainty: Vec<f32>,
-    /// U of all views together.
-    pub unfamiliarity: Vec<f32>,
-    /// p-values of the score that is judged: U, or u without channels.
-    pub p_value: Vec<f32>,
-    /// A.
-    pub ambiguity: Vec<f32>,
-    /// Its p-values.
-    pub ambiguity_p: Vec<f32>,
-    /// The likeliest class.
-    pub class: Vec<usize>,
-    /// The second likeliest.
-    pub runner_up: Vec<usize>,
-    /// The view that is surprised most, the base being 0.
-    pub alarmed_view: Vec<usize>,
+pub struct JudgedSet {
+    /// Its name.
+    pub name: String,
+    /// One entry per row.
+    pub rows: Vec<Judged>,
+    /// Latent means of some of the rows.
+    pub latent: Table,
+    /// Every how many rows one is in `latent`.
+    pub stride: usize,
+}
+
+impl JudgedSet {
+    /// Judges every row.
+    ///
+    /// # Errors
+    /// When a row is not an input of the model.
+    pub fn new(name: &str, model: &Model<'_>, inputs: &Table) -> Result<Self> {
+        let (wide, shape) = (Widest::detect(), model.shape());
+        let stride = inputs.rows.div_ceil(LATENT).max(1);
+        let judged = device::each_row(model, inputs, |row, input, scratch| {
+            let mut outputs = vec![0.0; shape.outputs];
+            let found = model.predict_on(wide, input, &mut outputs, scratch);
+            let judged = Judged::new(&found.with_context(|| format!("{name}, row {}", row + 1))?, outputs);
+            let latent = match row.is_multiple_of(stride) {
+                true => model.encode(input, scratch)?.mean.to_vec(),
+                false => Vec::new(),
+            };
+            Ok((judged, latent))
+        })?;
+        let (rows, latent): (Vec<Judged>, Vec<Vec<f32>>) = judged.into_iter().unzip();
+        let latent = latent.concat();
+        let latent = Table::new(latent.len() / shape.dim, shape.dim, latent)?;
+        let mut set = Self { name: name.to_owned(), rows, latent, stride };
+        // A model without channels has logits all the same.
+        let silent = set.rows.iter().any(|row| row.ambiguity.is_none());
+        if silent && shape.task == Some(Kind::Classification) && shape.outputs > 1 {
+            let ambiguity = logits::ambiguity(&set.outputs());
+            set.rows.iter_mut().zip(ambiguity).for_each(|(row, a)| row.ambiguity = Some(a));
+        }
+        Ok(set)
+    }
+
+    /// One number of each row that has it.
+    pub fn each<T>(&self, pick: impl Fn(&Judged) -> Option<T>) -> Vec<T> {
+        self.rows.iter().filter_map(pick).collect()
+    }
+
+    /// The decoder's outputs as a table.
+    #[must_use]
+    pub fn outputs(&self) -> Table {
+        let cols = self.rows.first().map_or(0, |row| row.outputs.len());
+        let values = self.rows.iter().flat_map(|row| row.outputs.iter().copied()).collect();
+        Table { rows: self.rows.len(), cols, values }
+    }
 }
 
 /// What the model says about all sets of a task.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Assessments {
-    /// Of the held-out rows.
-    pub held_out: Assessed,
     /// Of the test rows.
-    pub test: Assessed,
-    /// Of each OOD set, by name.
-    pub ood: Vec<(String, Assessed)>,
+    pub test: JudgedSet,
+    /// Of each OOD set.
+    pub ood: Vec<JudgedSet>,
+    /// Whether the model has channels.
+    channels: bool,
     /// Rows behind the calibration table; 0 without one.
-    pub calibrated: usize,
+    calibrated: usize,
     /// The rates of `doubtful` and `unfamiliar`, where there is a table.
-    pub rates: Option<[f32; 2]>,
+    rates: Option<[f32; 2]>,
     /// The rate of `ambiguous`, where there is a table of ambiguities.
-    pub ambiguity_rate: Option<f32>,
+    ambiguity_rate: Option<f32>,
 }
 
-/// Assesses every row of a task with the model file.
+/// Assesses every test and OOD row of a task with the model file.
 ///
 /// # Errors
 /// When the bytes are no model, or a row is not an input of it.
 pub fn assess(model: &[u8], task: &Task) -> Result<Assessments> {
     let bytes = AlignedBytes::from(model);
     let model = bytes.model()?;
-    let mut scratch = vec![0.0; model.scratch_len()];
-    let wide = Widest::detect();
-    let mut rows = |name: &str, inputs: &Table| -> Result<Assessed> {
-        let mut assessed = Assessed::default();
-        for row in inputs.iter() {
-            let found =
-                model.assess_on(wide, row, &mut scratch).with_context(|| format!("the {name} rows"))?;
-            assessed.uncertainty.push(found.uncertainty);
-            assessed.p_value.extend(found.p_value);
-            assessed.unfamiliarity.extend(found.unfamiliarity);
-            assessed.ambiguity.extend(found.ambiguity);
-            assessed.ambiguity_p.extend(found.ambiguity_p);
-            assessed.class.extend(found.class);
-            assessed.runner_up.extend(found.runner_up);
-            assessed.alarmed_view.extend(found.view);
-        }
-        Ok(assessed)
-    };
-    let mut assessments = Assessments {
-        held_out: rows("held-out", &task.held_out.inputs)?,
-        test: rows("test", &task.test.inputs)?,
-        ..Assessments::default()
-    };
-    for (name, inputs) in &task.ood {
-        assessments.ood.push((name.clone(), rows(name, inputs)?));
-    }
-    if let Some(table) = model.calibration() {
-        assessments.calibrated = table.held_out as usize;
-        assessments.rates = Some([model.rates().doubtful(), model.rates().unfamiliar()]);
-    }
-    assessments.ambiguity_rate = model.ambiguity_calibration().map(|(_, rate)| rate);
-    Ok(assessments)
+    let ood = task.ood.iter().map(|(name, inputs)| JudgedSet::new(name, &model, inputs));
+    Ok(Assessments {
+        test: JudgedSet::new("test", &model, &task.test.inputs)?,
+        ood: ood.collect::<Result<_>>()?,
+        channels: model.channels_meta().is_some(),
+        calibrated: model.calibration().map_or(0, |table| table.held_out as usize),
+        rates: model.calibration().map(|_| [model.rates().doubtful(), model.rates().unfamiliar()]),
+        ambiguity_rate: model.ambiguity_calibration().map(|(_, rate)| rate),
+    })
 }
 
 impl Assessments {
-    /// What each channel finds: strangers in the OOD sets, and errors of the decoder among the test rows.
+    /// What each channel finds: strangers in the OOD sets, and errors of the decoder among the test rows. The first is of the
+    /// score that the verdict judges.
     ///
     /// # Errors
     /// A score that is not finite, or sets that do not belong together.
-    pub fn reports(&self, task: &Task, scores: &TaskScores) -> Result<Vec<ScoreReport>> {
-        let column = |name: &str, of: fn(&Assessed) -> &Vec<f32>| Scored {
+    pub fn reports(&self, task: &Task) -> Result<Vec<ScoreReport>> {
+        let column = |name: &str, of: fn(&Judged) -> Option<f32>| Scored {
             name: name.to_owned(),
-            test: of(&self.test).clone(),
-            ood: self.ood.iter().map(|(set, rows)| (set.clone(), of(rows).clone())).collect(),
+            test: self.test.each(of),
+            ood: self.ood.iter().map(|set| (set.name.clone(), set.each(of))).collect(),
         };
         let mut channels = Vec::new();
-        if !self.test.unfamiliarity.is_empty() {
-            channels.push(column(UNFAMILIARITY, |rows| &rows.unfamiliarity));
+        if self.channels {
+            channels.push(column(UNFAMILIARITY, |row| Some(row.score)));
         }
-        channels.push(column(UNCERTAINTY, |rows| &rows.uncertainty));
+        channels.push(column(UNCERTAINTY, |row| Some(row.uncertainty)));
         let mut correct = None;
         if let Targets::Classes { labels, .. } = &task.test.targets {
-            correct = Some(classification::correct(&scores.test.outputs, labels));
-            let ood = scores.ood.iter();
-            channels.push(Scored {
-                name: AMBIGUITY.to_owned(),
-                test: logits::ambiguity(&scores.test.outputs),
-                ood: ood.map(|(set, rows)| (set.clone(), logits::ambiguity(&rows.outputs))).collect(),
-            });
+            correct = Some(classification::correct(&self.test.outputs(), labels));
+            channels.push(column(AMBIGUITY, |row| row.ambiguity));
         }
         channels.iter().map(|channel| channel.report(correct.as_deref())).collect()
     }
@@ -139,12 +208,14 @@ impl Assessments {
     #[must_use]
     pub fn alarms(&self) -> Vec<AlarmRate> {
         let Some([doubtful, unfamiliar]) = self.rates else { return Vec::new() };
-        let judged = if self.test.unfamiliarity.is_empty() { UNCERTAINTY } else { UNFAMILIARITY };
+        let judged = if self.channels { UNFAMILIARITY } else { UNCERTAINTY };
+        let p_values = self.test.each(|row| row.p_value);
         let mut alarms = [("doubtful", doubtful), ("unfamiliar", unfamiliar)]
-            .map(|(verdict, rate)| AlarmRate::new(judged, verdict, rate, &self.test.p_value, self.calibrated))
+            .map(|(verdict, rate)| AlarmRate::new(judged, verdict, rate, &p_values, self.calibrated))
             .to_vec();
         alarms.extend(self.ambiguity_rate.map(|rate| {
-            AlarmRate::new(AMBIGUITY, "ambiguous", rate, &self.test.ambiguity_p, self.calibrated)
+            let p_values = self.test.each(|row| row.ambiguity_p);
+            AlarmRate::new(AMBIGUITY, "ambiguous", rate, &p_values, self.calibrated)
         }));
         alarms
     }

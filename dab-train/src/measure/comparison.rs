@@ -29,7 +29,7 @@ pub struct Comparison {
     pub scores: Vec<ScoreReport>,
     /// Regression: mean error of single plain networks with the same backbone.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub plain_rmse: Option<f64>,
+    pub rmse_without_bottleneck: Option<f64>,
 }
 
 /// Measures every baseline that fits the task.
@@ -44,7 +44,7 @@ pub fn compare(experiment: &Experiment, task: &Task, setting: &Setting) -> Resul
     };
     let scores =
         found.scored.iter().map(|scored| scored.report(correct.as_deref())).collect::<Result<Vec<_>>>()?;
-    let mut comparison = Comparison { scores, plain_rmse: None };
+    let mut comparison = Comparison { scores, rmse_without_bottleneck: None };
     if let Some(file) = experiment.retrofit.as_ref().and_then(|retrofit| retrofit.head.as_deref()) {
         comparison.scores.extend(of_own_head(Path::new(file), task)?);
     }
@@ -90,7 +90,7 @@ fn members(
     for net in &nets {
         sum += Regression::new(&net.predict(&task.test.inputs).0, targets, None)?.rmse;
     }
-    comparison.plain_rmse = Some(sum / nets.len() as f64);
+    comparison.rmse_without_bottleneck = Some(sum / nets.len() as f64);
     for size in ENSEMBLES {
         ensure!(size <= nets.len(), "an ensemble of {size} needs as many members");
         let score = |inputs: &Table| {

@@ -55,7 +55,7 @@ pub struct Interval {
 /// Measures of one run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Evaluation {
-    /// Detection of OOD sets and of errors by u.
+    /// Detection of OOD sets and of errors by u; of a model file, by the score that its verdicts judge.
     pub report: ScoreReport,
     /// The same of every channel of the model file, by name; the corridor fills it in.
     pub scores: Vec<ScoreReport>,

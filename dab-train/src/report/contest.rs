@@ -41,9 +41,9 @@ pub struct Method {
 }
 
 impl Method {
-    /// Groups per-seed report lists (`runs[seed][method]`) into rivals.
+    /// Groups per-seed report lists (`runs[seed][method]`) into baselines.
     #[must_use]
-    pub fn rivals(runs: &[Vec<ScoreReport>]) -> Vec<Self> {
+    pub fn baselines(runs: &[Vec<ScoreReport>]) -> Vec<Self> {
         let methods = runs.iter().map(Vec::len).min().unwrap_or(0);
         (0..methods)
             .map(|m| Self {

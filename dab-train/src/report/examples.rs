@@ -3,10 +3,13 @@
 //! judged rows → a few [`Example`]s, each with the reason in words.
 
 use super::{
-    subject::{Judged, Set, Subject},
+    subject::Subject,
     words::{percent, rounded},
 };
-use crate::data::Targets;
+use crate::{
+    data::Targets,
+    measure::assessed::{Judged, JudgedSet},
+};
 
 /// Rows in each list.
 const SHOWN: usize = 5;
@@ -14,7 +17,7 @@ const SHOWN: usize = 5;
 /// One row and why it is here.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Example {
-    /// Which row of the set.
+    /// Which row of the set, counting from 1.
     pub row: usize,
     /// Its score.
     pub score: f32,
@@ -37,9 +40,9 @@ pub struct Examples {
     pub rows: Vec<Example>,
 }
 
-/// All lists that have a row; `first` is the number of the first row.
+/// All lists that have a row.
 #[must_use]
-pub fn examples(subject: &Subject, first: usize) -> Vec<Examples> {
+pub fn examples(subject: &Subject) -> Vec<Examples> {
     let strangeness = |row: &Judged| (row.score, row.p_value);
     let ambiguous = subject.test.rows.iter().any(|row| row.ambiguity.is_some());
     let mut lists = vec![Examples {
@@ -50,7 +53,6 @@ pub fn examples(subject: &Subject, first: usize) -> Vec<Examples> {
             |row| row.score,
             strangeness,
             |index, row| strange(subject, Some(index), row),
-            first,
         ),
     }];
     if ambiguous {
@@ -63,7 +65,6 @@ pub fn examples(subject: &Subject, first: usize) -> Vec<Examples> {
                 of,
                 |row| (of(row), row.ambiguity_p),
                 |index, row| between(subject, index, row),
-                first,
             ),
         });
     }
@@ -72,7 +73,7 @@ pub fn examples(subject: &Subject, first: usize) -> Vec<Examples> {
         lists.push(Examples {
             title: format!("Most familiar rows of {}", set.name),
             advice: if missed > 0 { "These strangers raise no alarm." } else { "Even these raise an alarm." },
-            rows: top(set, |row| -row.score, strangeness, |_, row| strange(subject, None, row), first),
+            rows: top(set, |row| -row.score, strangeness, |_, row| strange(subject, None, row)),
         });
     }
     lists.retain(|list| !list.rows.is_empty());
@@ -81,11 +82,10 @@ pub fn examples(subject: &Subject, first: usize) -> Vec<Examples> {
 
 /// The rows with the largest `key`, each with the score and the p-value that it is here for, and its words.
 fn top(
-    set: &Set,
+    set: &JudgedSet,
     key: impl Fn(&Judged) -> f32,
     shown: impl Fn(&Judged) -> (f32, Option<f32>),
     words: impl Fn(usize, &Judged) -> String,
-    first: usize,
 ) -> Vec<Example> {
     let mut order: Vec<usize> = (0..set.rows.len()).collect();
     order.sort_by(|&a, &b| key(&set.rows[b]).total_cmp(&key(&set.rows[a])));
@@ -96,7 +96,7 @@ fn top(
             let row = &set.rows[index];
             let (score, p_value) = shown(row);
             Example {
-                row: index + first,
+                row: index + 1,
                 score,
                 p_value,
                 verdict: row.verdict.map(|verdict| format!("{verdict:?}").to_lowercase()),

@@ -8,13 +8,14 @@ use super::{
         self, Candidate, Channel, Curve, Drawing, Group, Histogram, Plane, RegressionFigure, Scores,
         calibration, code_class_counts, latent_scatter, rate_distortion, risk_coverage, score_histogram,
     },
-    subject::{Judged, Set, Subject},
+    subject::Subject,
     words::percent,
 };
 use crate::{
     choose::{Choice, Point},
     data::{DataConfig, Table, Targets, sources::clusters},
     measure::{
+        assessed::{Judged, JudgedSet},
         evaluate::INTERVAL_FACTOR,
         metrics::{Detection, Positive, detection, selective},
     },
@@ -238,7 +239,7 @@ pub fn latent(subject: &Subject, model: &Model<'_>) -> Result<Figure> {
         .codes()
         .map(|code| plane.code(code.mean, &covariance(&code.precision, codebook.dim)))
         .collect::<Result<Vec<_>>>()?;
-    let points = |set: &Set| plane.points(&set.latent);
+    let points = |set: &JudgedSet| plane.points(&set.latent);
     let mut groups = match &subject.targets {
         Some(Targets::Classes { labels, count }) if *count <= COLOURED => {
             let mut groups: Vec<Group> = subject.classes[..*count]

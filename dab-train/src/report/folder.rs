@@ -49,7 +49,7 @@ pub fn write_run(experiment: &Experiment, run: &Run, folder: &Path) -> Result<()
         "seed": run.seed,
         "dab": run.evaluation,
         "choice": run.choice,
-        "rivals": run.comparison,
+        "baselines": run.comparison,
         "parity": run.parity,
         "kept_epoch": run.learnt.as_ref().map(|learnt| learnt.kept_epoch),
         "history": run.learnt.as_ref().map_or(&[][..], |learnt| &learnt.history),
@@ -62,7 +62,7 @@ pub fn write_run(experiment: &Experiment, run: &Run, folder: &Path) -> Result<()
     write_scores(run, &folder.join("scores.csv"))
 }
 
-/// One line per example: split, row, u, code, and what was wanted and given.
+/// One line per example: split, row (counting from 1), u, code, and what was wanted and given.
 fn write_scores(run: &Run, path: &Path) -> Result<()> {
     let mut csv = csv::Writer::from_writer(Vec::new());
     csv.write_record(["split", "row", "uncertainty", "code", "target", "output"])?;
@@ -78,7 +78,7 @@ fn write_scores(run: &Run, path: &Path) -> Result<()> {
             };
             let output = if classes { outputs[row].to_string() } else { first(&scores.outputs, row) };
             let (u, code) = (scores.uncertainty[row].to_string(), scores.code[row].to_string());
-            csv.write_record([name, &row.to_string(), &u, &code, &target, &output])?;
+            csv.write_record([name, &(row + 1).to_string(), &u, &code, &target, &output])?;
         }
         Ok(())
     };
@@ -117,11 +117,13 @@ pub fn write_report(experiment: &Experiment, runs: &[Run], out: &Path) -> Result
 fn training_report(experiment: &Experiment, runs: &[Run], first: &Run) -> Result<Report> {
     let judged = |run: &Run| {
         let targets = Some(run.task.test.targets.clone());
-        Subject::new(ModelFile::from_bytes(&run.model)?, &run.task.test.inputs, targets, &run.task.ood)
+        let (test, ood) = (run.assessments.test.clone(), run.assessments.ood.clone());
+        Subject::of(ModelFile::from_bytes(&run.model)?, test, targets, ood)
     };
     let subjects = runs.iter().map(judged).collect::<Result<Vec<_>>>()?;
     let mut methods = own(&subjects)?;
-    methods.extend(Method::rivals(&runs.iter().map(|run| run.comparison.scores.clone()).collect::<Vec<_>>()));
+    methods
+        .extend(Method::baselines(&runs.iter().map(|run| run.comparison.scores.clone()).collect::<Vec<_>>()));
     let one_input = first.task.train.inputs.cols == 1;
     let curve = match &first.task.train.targets {
         Targets::Regression(_) if one_input => {
@@ -139,7 +141,7 @@ fn training_report(experiment: &Experiment, runs: &[Run], first: &Run) -> Result
         notes: first.warnings.clone(),
         numbers: summarise(runs).into_iter().map(|(name, summary)| (name, summary.show(4))).collect(),
         settings: toml_pairs(&experiment.resolved()?),
-        rows: (0, "Rows are counted from 0, as in scores.csv.".to_owned()),
+        rows: "Rows are counted from 1, as in scores.csv.",
     };
     let title = match seeds {
         1 => experiment.name.clone(),

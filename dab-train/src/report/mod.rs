@@ -12,8 +12,8 @@ pub mod contest;
 pub mod examples;
 pub mod figures;
 pub mod folder;
+mod html;
 pub mod numbers;
-mod page;
 pub mod plot;
 pub mod subject;
 pub mod words;
@@ -54,8 +54,8 @@ pub struct Extras {
     pub numbers: Vec<(String, String)>,
     /// Settings.
     pub settings: Vec<(String, String)>,
-    /// The number of the first row, and where rows are counted so.
-    pub rows: (usize, String),
+    /// Where the numbers of rows, counted from 1, are used again.
+    pub rows: &'static str,
 }
 
 /// Everything on the page.
@@ -107,7 +107,7 @@ impl Report {
             contests: facts.contests,
             figures,
             sizes,
-            examples: examples(subject, extras.rows.0),
+            examples: examples(subject),
             latent: if drawable { Some(figures::latent(subject, &model)?) } else { None },
             details: if drawable { figures::details(subject, &model)? } else { Vec::new() },
             extras,

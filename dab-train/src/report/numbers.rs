@@ -57,7 +57,7 @@ pub fn named(evaluation: &Evaluation) -> Vec<(String, f64)> {
 #[must_use]
 pub fn summarise(all: &[Run]) -> Vec<(String, Summary)> {
     let mut list = own_summary(all);
-    let plain: Vec<f64> = all.iter().filter_map(|run| run.comparison.plain_rmse).collect();
+    let plain: Vec<f64> = all.iter().filter_map(|run| run.comparison.rmse_without_bottleneck).collect();
     list.extend(Summary::of(&plain).map(|summary| ("RMSE of plain networks".to_owned(), summary)));
     list
 }

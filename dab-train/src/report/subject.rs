@@ -3,128 +3,17 @@
 //! `model.dab` + rows → [`Subject`]. Every score on the page is dab-core's, bit for bit what a device says, whether the page
 //! is made at the end of a training or by `dab report` years later.
 
-use anyhow::{Context, Result};
-use dab_core::{Assessment, Model, Task, Verdict, channels::Form};
+use anyhow::Result;
+use dab_core::{Model, Task, channels::Form};
 
 use crate::{
     data::{Table, Targets},
-    export::{model_file::ModelFile, names},
+    export::model_file::ModelFile,
     measure::{
-        baselines::logits,
+        assessed::{Judged, JudgedSet},
         metrics::{ScoreReport, Scored, classification},
     },
-    support::simd::Widest,
 };
-
-/// Latent means that are kept of a set, for the map: more hide each other.
-const LATENT: usize = 1500;
-
-/// One row as the device judges it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Judged {
-    /// What p-value and verdict are of: U in a model with channels, else u.
-    pub score: f32,
-    /// u of the base view, nats.
-    pub uncertainty: f32,
-    /// Share of familiar inputs that are as strange; `None` without a calibration table.
-    pub p_value: Option<f32>,
-    /// The verdict at the model's rates.
-    pub verdict: Option<Verdict>,
-    /// The closest code, and how far it is in nats.
-    pub nearest: (usize, f32),
-    /// How undecided the decoder is between classes.
-    pub ambiguity: Option<f32>,
-    /// Share of familiar inputs that are as ambiguous; `None` without a table of them.
-    pub ambiguity_p: Option<f32>,
-    /// The view that is surprised most, where a model has several.
-    pub view: Option<usize>,
-    /// What the decoder gives: logits, or predictions.
-    pub outputs: Vec<f32>,
-}
-
-impl Judged {
-    fn new(assessment: &Assessment, outputs: Vec<f32>) -> Self {
-        Self {
-            score: assessment.score(),
-            uncertainty: assessment.uncertainty,
-            p_value: assessment.p_value,
-            verdict: assessment.verdict,
-            nearest: (assessment.nearest, assessment.nearest_distance),
-            ambiguity: assessment.ambiguity,
-            ambiguity_p: assessment.ambiguity_p,
-            view: assessment.view,
-            outputs,
-        }
-    }
-
-    /// Whether the device calls it doubtful or unfamiliar.
-    #[must_use]
-    pub fn alarms(&self) -> bool {
-        self.verdict.is_some_and(|verdict| verdict >= Verdict::Doubtful)
-    }
-
-    /// The likeliest class and the next, with their probabilities.
-    #[must_use]
-    pub fn classes(&self) -> Option<[(usize, f32); 2]> {
-        let mut probabilities = self.outputs.clone();
-        dab_core::layers::softmax(&mut probabilities);
-        let mut order: Vec<usize> = (0..probabilities.len()).collect();
-        order.sort_by(|&a, &b| probabilities[b].total_cmp(&probabilities[a]));
-        let [first, second, ..] = *order else { return None };
-        Some([first, second].map(|class| (class, probabilities[class])))
-    }
-}
-
-/// A named set of rows.
-#[derive(Clone, Debug)]
-pub struct Set {
-    /// Its name.
-    pub name: String,
-    /// One entry per row.
-    pub rows: Vec<Judged>,
-    /// Latent means of some of the rows.
-    pub latent: Table,
-    /// Every how many rows one is in `latent`.
-    pub stride: usize,
-}
-
-impl Set {
-    fn new(name: &str, model: &Model<'_>, inputs: &Table) -> Result<Self> {
-        let (wide, shape) = (Widest::detect(), model.shape());
-        let stride = inputs.rows.div_ceil(LATENT).max(1);
-        let mut scratch = vec![0.0; model.scratch_len()];
-        let (mut rows, mut latent) = (Vec::with_capacity(inputs.rows), Vec::new());
-        for (index, input) in inputs.iter().enumerate() {
-            let mut outputs = vec![0.0; shape.outputs];
-            let found = model.predict_on(wide, input, &mut outputs, &mut scratch);
-            rows.push(Judged::new(&found.with_context(|| format!("{name}, row {}", index + 1))?, outputs));
-            if index.is_multiple_of(stride) {
-                latent.extend_from_slice(model.encode(input, &mut scratch)?.mean);
-            }
-        }
-        let latent = Table::new(latent.len() / shape.dim, shape.dim, latent)?;
-        let mut set = Self { name: name.to_owned(), rows, latent, stride };
-        // A model without channels has logits all the same.
-        let silent = set.rows.iter().any(|row| row.ambiguity.is_none());
-        if silent && shape.task == Some(Task::Classification) && shape.outputs > 1 {
-            let ambiguity = logits::ambiguity(&set.outputs());
-            set.rows.iter_mut().zip(ambiguity).for_each(|(row, a)| row.ambiguity = Some(a));
-        }
-        Ok(set)
-    }
-
-    /// One number of each row that has it.
-    pub fn each<T>(&self, pick: impl Fn(&Judged) -> Option<T>) -> Vec<T> {
-        self.rows.iter().filter_map(pick).collect()
-    }
-
-    /// The decoder's outputs as a table.
-    fn outputs(&self) -> Table {
-        let cols = self.rows.first().map_or(0, |row| row.outputs.len());
-        let values = self.rows.iter().flat_map(|row| row.outputs.iter().copied()).collect();
-        Table { rows: self.rows.len(), cols, values }
-    }
-}
 
 /// A model, and rows as it judges them.
 #[derive(Clone, Debug)]
@@ -132,11 +21,11 @@ pub struct Subject {
     /// The model.
     pub model: ModelFile,
     /// Fresh rows like the training data.
-    pub test: Set,
+    pub test: JudgedSet,
     /// What they should give, where it is known.
     pub targets: Option<Targets>,
     /// Rows from elsewhere.
-    pub ood: Vec<Set>,
+    pub ood: Vec<JudgedSet>,
     /// What the classes are called.
     pub classes: Vec<String>,
     /// What the views look at, where there are several.
@@ -172,12 +61,25 @@ impl Subject {
         ood: &[(String, Table)],
     ) -> Result<Self> {
         let view = model.model()?;
-        let outputs = view.shape().outputs;
-        let named = names::find(&model.info, names::OUTPUTS, outputs);
-        let classes = named.unwrap_or_else(|| (0..outputs).map(|class| class.to_string()).collect());
-        let ood =
-            ood.iter().map(|(name, inputs)| Set::new(name, &view, inputs)).collect::<Result<Vec<_>>>()?;
-        let (test, views) = (Set::new("test", &view, test)?, views(&view));
+        let ood = ood.iter().map(|(name, inputs)| JudgedSet::new(name, &view, inputs));
+        let (ood, test) = (ood.collect::<Result<Vec<_>>>()?, JudgedSet::new("test", &view, test)?);
+        drop(view);
+        Self::of(model, test, targets, ood)
+    }
+
+    /// Rows that the model has judged already.
+    ///
+    /// # Errors
+    /// When the file is no model.
+    pub fn of(
+        model: ModelFile,
+        test: JudgedSet,
+        targets: Option<Targets>,
+        ood: Vec<JudgedSet>,
+    ) -> Result<Self> {
+        let view = model.model()?;
+        let (classes, views) = (model.class_names(view.shape().outputs), views(&view));
+        drop(view);
         Ok(Self { model, test, targets, ood, classes, views })
     }
 

@@ -110,7 +110,7 @@ pub fn headline(answers: &[Answer]) -> String {
 #[must_use]
 pub fn answers(facts: &Facts) -> Vec<Answer> {
     let mut list: Vec<Answer> = facts.skill.and_then(no_skill).into_iter().collect();
-    list.extend([strangers(facts), rivals(facts), p_values(facts)]);
+    list.extend([strangers(facts), baselines(facts), p_values(facts)]);
     list.extend(errors(facts));
     list.extend(facts.skill.map(skill));
     list.push(cost(facts));
@@ -188,7 +188,7 @@ fn strange(found: &[(String, f64)], short: &str) -> String {
     }
 }
 
-fn rivals(facts: &Facts) -> Answer {
+fn baselines(facts: &Facts) -> Answer {
     let question = "Is it better than simple methods?";
     // Strangers are the model's first job; its errors are a question of their own.
     let jobs = facts.contests.iter().filter(|contest| contest.job == Positive::OutOfDistribution);

@@ -58,7 +58,7 @@ fn a_missing_set_comes_with_the_commands_that_bring_it() {
 #[test]
 fn every_script_and_experiment_that_a_set_names_exists() {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    for known in dab_train::data::sets::KNOWN.iter() {
+    for known in dab_train::internals::data::KNOWN.iter() {
         for word in known.steps.iter().flat_map(|step| step.split(' ')) {
             assert!(
                 !word.starts_with("dab-train/") || repository.join(word).is_file(),
@@ -76,7 +76,7 @@ fn every_script_and_experiment_that_a_set_names_exists() {
             );
         }
         for name in &known.after {
-            assert!(dab_train::data::sets::Known::named(name).is_some(), "{}: {name}", known.name);
+            assert!(dab_train::internals::data::Known::named(name).is_some(), "{}: {name}", known.name);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use dab_train::{Error, Fit, support::random::Random};
+use dab_train::{Error, Fit, internals::support::random::Random};
 use serde_json::Value;
 
 use crate::npy::{f32s, npy};
@@ -86,7 +86,7 @@ fn features_and_labels_become_a_model_that_finds_what_is_far() {
     let metrics = json(&out.join("metrics.json"));
     assert!(metrics["dab"]["classification"]["accuracy"].as_f64().unwrap() > 0.95, "{metrics}");
     assert!(metrics["dab"]["report"]["ood"]["far"]["auroc"].as_f64().unwrap() > 0.99, "{metrics}");
-    assert!(metrics["parity"]["auroc_difference"].is_number() && metrics["rivals"]["scores"].is_array());
+    assert!(metrics["parity"]["auroc_difference"].is_number() && metrics["baselines"]["scores"].is_array());
 
     text(dab(&folder, &["self-test", "out/model.dab"]));
     let scored = text(dab(&folder, &["score", "out/model.dab", "far.npy"]));
@@ -197,8 +197,8 @@ fn the_users_own_last_layer_gives_the_logits() {
     let args =
         "fit --out out --quiet --features x.npy --labels y.npy --head last.safetensors --ood far=far.npy";
     text(dab(&folder, &args.split(' ').collect::<Vec<_>>()));
-    let rivals = json(&folder.join("out/metrics.json"))["rivals"]["scores"].take();
-    assert!(rivals.to_string().contains("\"MSP (own)\""), "{rivals}");
+    let baselines = json(&folder.join("out/metrics.json"))["baselines"]["scores"].take();
+    assert!(baselines.to_string().contains("\"MSP (own)\""), "{baselines}");
     save_floats(&folder, "between.npy", &[1, COLUMNS], &[2.1, 0.0, 0.0, 0.0]);
     let scored = text(dab(&folder, &["score", "out/model.dab", "between.npy"]));
     let fields: Vec<&str> = scored.lines().nth(1).unwrap().split(',').collect();
@@ -386,7 +386,7 @@ fn files_that_cannot_be_used_are_refused_and_nothing_is_written() {
         ("--features missing.npy --labels y.npy", "missing.npy: No such file"),
         ("--features x.parquet --labels y.npy", "expected a file named .npy, .npz, .csv"),
         ("--features ragged.csv --labels y.npy", "ragged.csv"),
-        ("--features text.csv --labels text.csv:k", "column b: \"oops\" is no number"),
+        ("--features text.csv --labels text.csv:k", "column 2 `b`: `oops` is not a number"),
         ("--features text.csv --labels text.csv:z", "no column z"),
         ("--features x.npy --labels short.npy", "x.npy has 300 rows but"),
         ("--features x.npy --labels one-hot.npy", "save y.argmax(1)"),

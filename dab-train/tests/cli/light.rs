@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use dab_train::support::random::Random;
+use dab_train::internals::support::random::Random;
 
 /// Noise of two brightnesses, which are its classes, as CIFAR-10's binary files.
 fn images(folder: &Path, file: &str, count: usize) {

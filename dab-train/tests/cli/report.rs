@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use dab_train::support::random::Random;
+use dab_train::internals::support::random::Random;
 
 use crate::{dab, folder, refusal, text};
 
@@ -49,7 +49,7 @@ fn an_existing_model_is_reported_on_new_rows() {
     // Scores are the device's: those of `dab score`.
     let scored = text(dab(&folder, &["score", "out/model.dab", "fresh.csv"]));
     let alarms = scored.lines().filter(|l| l.contains(",doubtful,") || l.contains(",unfamiliar,")).count();
-    let share = format!("{} at 5 %", dab_train::report::words::percent(alarms as f64 / 400.0));
+    let share = format!("{} at 5 %", dab_train::internals::report::words::percent(alarms as f64 / 400.0));
     assert!(said.contains(&share), "{said}, {alarms} alarms of `dab score`");
 }
 

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use dab_train::support::random::Random;
+use dab_train::internals::support::random::Random;
 use serde_json::Value;
 
 use crate::{folder, refusal};

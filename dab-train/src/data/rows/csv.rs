@@ -1,11 +1,16 @@
-//! Rows from comma-separated text, with or without a row of names.
+//! The one reader of CSV, with or without a row of names.
+//!
+//! ```text
+//! bytes → Text: records, names, numbers → CsvRows: a model's inputs, one row at a time (score, explain, report)
+//!                                       → tables and labels (`files`: fit, train)
+//! ```
 
 use std::io::Read;
 
 use anyhow::{Context, Result, bail};
 use csv::ByteRecord;
 
-use super::{BadRow, Fault, Header, Layout, ReadProgress, RowError};
+use super::{BadRow, Fault, Header, Layout, ReadProgress, RowError, TextFormat};
 
 /// Separators that people use; for a hint when the chosen one does not fit.
 const SEPARATORS: [u8; 3] = [b',', b';', b'\t'];
@@ -17,7 +22,7 @@ enum Field {
 }
 
 /// What the first row of a file is.
-pub(crate) enum FirstRow {
+enum FirstRow {
     /// Text and no number: names.
     Names,
     /// No text: data.
@@ -33,7 +38,7 @@ pub(crate) enum FirstRow {
 
 impl FirstRow {
     /// Looks at the fields of the row.
-    pub(crate) fn of<'a>(fields: impl Iterator<Item = &'a [u8]>) -> Self {
+    fn of<'a>(fields: impl Iterator<Item = &'a [u8]>) -> Self {
         let (mut text, mut numbers) = (None, false);
         for (i, field) in fields.enumerate() {
             match parse(field) {
@@ -50,52 +55,43 @@ impl FirstRow {
     }
 }
 
-/// A stream of text rows.
-pub struct CsvRows {
+/// The records of a text, and the names of its columns where the first record holds them.
+pub(crate) struct Text {
     reader: csv::Reader<Box<dyn Read>>,
     record: ByteRecord,
     /// The first record was read to look for names and is data.
     pending: bool,
-    header: Option<Vec<String>>,
-    /// Which field each value comes from, when names choose them.
-    chosen: Option<Vec<usize>>,
+    /// Names of the columns.
+    pub header: Option<Vec<String>>,
+    /// Fields of the first record; 0 of an empty text.
+    pub columns: usize,
     delimiter: u8,
     row: u64,
-    total: Option<u64>,
 }
 
-impl CsvRows {
-    pub(super) fn new(reader: Box<dyn Read>, total: Option<u64>, layout: &Layout) -> Result<Self> {
+impl Text {
+    /// Reads the first record and finds out whether it holds names.
+    ///
+    /// # Errors
+    /// When nothing can be read, or nobody but the user can tell.
+    pub(crate) fn new(reader: Box<dyn Read>, format: TextFormat) -> Result<Self> {
         let reader = csv::ReaderBuilder::new()
             .has_headers(false)
             .flexible(true)
-            .delimiter(layout.delimiter)
+            .delimiter(format.delimiter)
             .trim(csv::Trim::All)
             .from_reader(reader);
-        let mut rows = Self {
-            reader,
-            record: ByteRecord::new(),
-            pending: false,
-            header: None,
-            chosen: None,
-            delimiter: layout.delimiter,
-            row: 0,
-            total,
-        };
-        if rows.reader.read_byte_record(&mut rows.record)? {
-            if rows.first_is_header(layout.header)? {
-                let names = rows.record.iter().map(|name| String::from_utf8_lossy(name).into_owned());
-                let names: Vec<String> = names.collect();
-                rows.chosen = choose(&names, layout).map_err(|error| match rows.likely_delimiter() {
-                    Some(c) => error.context(format!("are the fields separated by {c:?}? see --delimiter")),
-                    None => error,
-                })?;
-                rows.header = Some(names);
-            } else {
-                rows.pending = true;
+        let (record, delimiter) = (ByteRecord::new(), format.delimiter);
+        let mut text = Self { reader, record, pending: false, header: None, columns: 0, delimiter, row: 0 };
+        if text.reader.read_byte_record(&mut text.record)? {
+            text.columns = text.record.len();
+            text.pending = !text.first_is_header(format.header)?;
+            if !text.pending {
+                let names = text.record.iter().map(|name| String::from_utf8_lossy(name).into_owned());
+                text.header = Some(names.collect());
             }
         }
-        Ok(rows)
+        Ok(text)
     }
 
     fn first_is_header(&self, header: Header) -> Result<bool> {
@@ -109,48 +105,89 @@ impl CsvRows {
         }
     }
 
-    pub(super) fn next_into(&mut self, row: &mut [f32]) -> Result<bool, RowError> {
-        if !std::mem::take(&mut self.pending) {
-            let read = self.reader.read_byte_record(&mut self.record);
-            if !read.context("cannot read on").map_err(RowError::End)? {
-                return Ok(false);
-            }
-        }
-        self.row += 1;
-        let expected = match (&self.chosen, &self.header) {
-            (Some(_), Some(header)) => header.len(),
-            _ => row.len(),
-        };
-        let found = self.record.len();
-        if found != expected {
-            let delimiter = self.likely_delimiter();
-            return Err(self.bad(None, Fault::Width { expected, found, delimiter }));
-        }
-        for (i, value) in row.iter_mut().enumerate() {
-            let column = self.chosen.as_ref().map_or(i, |chosen| chosen[i]);
-            match parse(self.record.get(column).unwrap_or_default()) {
-                Field::Number(number) => *value = number,
-                Field::Fault(fault) => return Err(self.bad(Some(column), fault)),
-            }
-        }
-        Ok(true)
+    /// Reads the next record. Returns whether there was one.
+    ///
+    /// # Errors
+    /// When the text cannot be read on.
+    pub(crate) fn next(&mut self) -> Result<bool> {
+        let read = std::mem::take(&mut self.pending)
+            || self.reader.read_byte_record(&mut self.record).context("cannot read on")?;
+        self.row += u64::from(read);
+        Ok(read)
     }
 
-    fn bad(&self, column: Option<usize>, fault: Fault) -> RowError {
+    /// A field of the record; empty where there is none.
+    pub(crate) fn field(&self, column: usize) -> &[u8] {
+        self.record.get(column).unwrap_or_default()
+    }
+
+    /// Refuses a record of another number of fields.
+    pub(crate) fn check_width(&self, expected: usize) -> Result<(), BadRow> {
+        let (found, delimiter) = (self.record.len(), self.likely_delimiter());
+        if found == expected {
+            return Ok(());
+        }
+        Err(self.bad(None, Fault::Width { expected, found, delimiter }))
+    }
+
+    /// A field as a number.
+    pub(crate) fn number(&self, column: usize) -> Result<f32, BadRow> {
+        match parse(self.field(column)) {
+            Field::Number(number) => Ok(number),
+            Field::Fault(fault) => Err(self.bad(Some(column), fault)),
+        }
+    }
+
+    fn bad(&self, column: Option<usize>, fault: Fault) -> BadRow {
         let name = column.and_then(|c| self.header.as_ref()?.get(c).cloned());
         let line = self.record.position().map(csv::Position::line);
-        RowError::Bad(BadRow { row: self.row, line, column: column.map(|c| c + 1), name, fault })
+        BadRow { row: self.row, line, column: column.map(|c| c + 1), name, fault }
     }
 
     /// Another separator that a lone field is full of.
-    fn likely_delimiter(&self) -> Option<char> {
+    pub(crate) fn likely_delimiter(&self) -> Option<char> {
         let field = self.record.get(0).filter(|_| self.record.len() == 1)?;
         let other = SEPARATORS.iter().find(|s| **s != self.delimiter && field.contains(s))?;
         Some(char::from(*other))
     }
+}
+
+/// A stream of a model's inputs.
+pub(super) struct CsvRows {
+    text: Text,
+    /// Which field each value comes from, when names choose them.
+    chosen: Option<Vec<usize>>,
+    total: Option<u64>,
+}
+
+impl CsvRows {
+    pub(super) fn new(reader: Box<dyn Read>, total: Option<u64>, layout: &Layout) -> Result<Self> {
+        let text = Text::new(reader, layout.text)?;
+        let chosen = match &text.header {
+            Some(names) => choose(names, layout).map_err(|error| match text.likely_delimiter() {
+                Some(c) => error.context(format!("are the fields separated by {c:?}? see --delimiter")),
+                None => error,
+            })?,
+            None => None,
+        };
+        Ok(Self { text, chosen, total })
+    }
+
+    pub(super) fn next_into(&mut self, row: &mut [f32]) -> Result<bool, RowError> {
+        if !self.text.next().map_err(RowError::End)? {
+            return Ok(false);
+        }
+        let expected = if self.chosen.is_some() { self.text.columns } else { row.len() };
+        self.text.check_width(expected).map_err(RowError::Bad)?;
+        for (i, value) in row.iter_mut().enumerate() {
+            let column = self.chosen.as_ref().map_or(i, |chosen| chosen[i]);
+            *value = self.text.number(column).map_err(RowError::Bad)?;
+        }
+        Ok(true)
+    }
 
     pub(super) fn progress(&self) -> ReadProgress {
-        ReadProgress { done: self.reader.position().byte(), total: self.total, bytes: true }
+        ReadProgress { done: self.text.reader.position().byte(), total: self.total, bytes: true }
     }
 }
 

@@ -14,6 +14,7 @@ use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
 
 use self::{
     csv::CsvRows,
@@ -52,7 +53,8 @@ impl fmt::Display for RowSource {
 }
 
 /// Whether the first row of a CSV file holds names.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
 pub enum Header {
     /// If it has text and no numbers.
     #[default]
@@ -63,6 +65,21 @@ pub enum Header {
     No,
 }
 
+/// How CSV files are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextFormat {
+    /// Whether they begin with names.
+    pub header: Header,
+    /// What separates their fields.
+    pub delimiter: u8,
+}
+
+impl Default for TextFormat {
+    fn default() -> Self {
+        Self { header: Header::Auto, delimiter: b',' }
+    }
+}
+
 /// How rows are to be read.
 #[derive(Clone, Debug)]
 pub struct Layout {
@@ -70,10 +87,8 @@ pub struct Layout {
     pub inputs: usize,
     /// Their names; a CSV header then chooses and orders the columns.
     pub names: Option<Vec<String>>,
-    /// Whether a CSV file begins with names.
-    pub header: Header,
-    /// What separates the fields of a CSV file.
-    pub delimiter: u8,
+    /// How a CSV file is written.
+    pub text: TextFormat,
 }
 
 /// What is wrong with a row.
@@ -188,7 +203,7 @@ impl RowReader {
         let (reader, total): (Box<dyn Read>, _) = match source {
             RowSource::Stdin => (Box::new(io::stdin().lock()), None),
             RowSource::File(path) => match FilePart::parse(&path.to_string_lossy()) {
-                FilePart { path, part } if is_npz(&path) => {
+                FilePart { path, part, .. } if is_npz(&path) => {
                     (Box::new(Cursor::new(Npz::open(&path)?.file(part.as_deref())?)), None)
                 }
                 _ => {

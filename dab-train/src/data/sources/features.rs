@@ -16,7 +16,9 @@ use crate::{
     data::{
         Description, Split, Table, Targets, Task, class_counts,
         files::{self, FilePart, Labels},
-        listed, split,
+        listed,
+        rows::{Header, TextFormat},
+        split,
     },
     support::random::Random,
 };
@@ -48,6 +50,12 @@ pub struct FeaturesConfig {
     /// Inputs from elsewhere.
     #[serde(default)]
     pub ood: Vec<Ood>,
+    /// Whether csv files begin with column names; auto: if their first row has text and no numbers.
+    #[serde(default, skip_serializing_if = "is_auto")]
+    pub header: Header,
+    /// What separates the fields of csv files.
+    #[serde(default = "default_delimiter", skip_serializing_if = "is_comma")]
+    pub delimiter: char,
     /// Share tested when there are no test files.
     #[serde(default = "default_test")]
     pub test: f64,
@@ -68,6 +76,20 @@ pub struct Ood {
 
 fn default_name() -> String {
     "features".into()
+}
+
+fn default_delimiter() -> char {
+    ','
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_comma(delimiter: &char) -> bool {
+    *delimiter == default_delimiter()
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_auto(header: &Header) -> bool {
+    *header == Header::Auto
 }
 
 fn default_test() -> f64 {
@@ -114,6 +136,8 @@ impl FeaturesConfig {
             test_labels: None,
             calibration: None,
             ood: Vec::new(),
+            header: Header::Auto,
+            delimiter: default_delimiter(),
             test: default_test(),
             held_out: default_held_out(),
         }
@@ -127,12 +151,13 @@ impl FeaturesConfig {
             (Some(file), None) | (None, Some(file)) => file,
             _ => bail!("give either labels (classes) or targets (numbers)"),
         };
+        let text = self.text()?;
         let mut warnings = Vec::new();
-        let train = self.read(&self.features, answers)?;
+        let train = self.read(&self.features, answers, text)?;
         let input_names = train.names.clone();
         let test = match (&self.test_features, &self.test_labels) {
             (Some(features), Some(labels)) => {
-                let mut test = self.read(features, labels)?;
+                let mut test = self.read(features, labels, text)?;
                 test.inputs = aligned(&input_names, test.inputs, &test.names, "test", &mut warnings);
                 Some(test)
             }
@@ -145,13 +170,13 @@ impl FeaturesConfig {
         for set in &self.ood {
             // An OOD csv may carry the same label column as the training file; it is dropped alike.
             let label = FilePart::parse(answers).part;
-            let (table, names) = files::table(&FilePart::parse(&set.file), label.as_deref())?;
+            let (table, names) = files::table(&FilePart::parse(&set.file).written(text), label.as_deref())?;
             let what = format!("OOD set {}", set.name);
             task.ood.push((set.name.clone(), aligned(&input_names, table, &names, &what, &mut warnings)));
         }
         if let Some(file) = &self.calibration {
             let label = FilePart::parse(answers).part;
-            let (table, names) = files::table(&FilePart::parse(file), label.as_deref())?;
+            let (table, names) = files::table(&FilePart::parse(file).written(text), label.as_deref())?;
             let table = aligned(&input_names, table, &names, "the calibration file", &mut warnings);
             description.calibrate(table, &task)?;
         }
@@ -159,9 +184,18 @@ impl FeaturesConfig {
         Ok((task, Description { warnings, ..description }))
     }
 
+    /// How csv files are written.
+    fn text(&self) -> Result<TextFormat> {
+        let delimiter = u8::try_from(self.delimiter).ok().filter(u8::is_ascii);
+        let delimiter = delimiter.with_context(|| {
+            format!("delimiter = {:?}: fields are separated by an ASCII character", self.delimiter)
+        })?;
+        Ok(TextFormat { header: self.header, delimiter })
+    }
+
     /// Inputs of `features` and what `answers` says about each.
-    fn read(&self, features: &str, answers: &str) -> Result<FileRows> {
-        let source = FilePart::parse(answers);
+    fn read(&self, features: &str, answers: &str, text: TextFormat) -> Result<FileRows> {
+        let source = FilePart::parse(answers).written(text);
         let (found, read) = if self.labels.is_some() {
             let labels = files::labels(&source)?;
             (labels.len(), Answers::Labels(labels))
@@ -169,7 +203,7 @@ impl FeaturesConfig {
             let (table, names) = files::table(&source, None)?;
             (table.rows, Answers::Numbers(table, names))
         };
-        let (inputs, names) = read_inputs(features, answers)?;
+        let (inputs, names) = read_inputs(features, answers, text)?;
         ensure!(
             found == inputs.rows,
             "{features} has {} rows but {answers} has {found}: every row needs its own label or target",
@@ -257,8 +291,8 @@ impl Description {
 }
 
 /// Inputs of `file`, without the column that `answers` takes from the same file.
-fn read_inputs(file: &str, answers: &str) -> Result<(Table, Vec<String>)> {
-    let (source, answers) = (FilePart::parse(file), FilePart::parse(answers));
+fn read_inputs(file: &str, answers: &str, text: TextFormat) -> Result<(Table, Vec<String>)> {
+    let (source, answers) = (FilePart::parse(file).written(text), FilePart::parse(answers));
     let label = answers.part.filter(|_| answers.path == source.path);
     files::table(&source, label.as_deref())
 }

@@ -121,7 +121,7 @@ struct Cut {
 fn read(set: Set, seed: u64, root: &Path) -> Result<Cut> {
     let (name, file) = set.names();
     let path = stored(root, format!("uci/{file}.csv.gz"))?;
-    let (table, names) = files::table(&FilePart { path, part: None }, None)?;
+    let (table, names) = files::table(&FilePart::parse(&path.to_string_lossy()), None)?;
     let (train, test) =
         split::fraction(table.rows, TEST_SHARE, &mut Random::new(seed, &format!("uci/{name}")));
     Ok(Cut { train: table.select(&train), test: table.select(&test), names })

@@ -6,7 +6,6 @@ use dab_core::artifact::writer::SpecError;
 /// Why a safetensors file could not be packed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum PackError {
     /// The bytes are not a safetensors file.
     #[error("this is not a safetensors file ({0}): write one with safetensors' save_file")]

@@ -18,7 +18,7 @@ pub use calibration::{Channel, calibration};
 pub use codes::code_class_counts;
 pub use curves::{Curve, risk_coverage, roc};
 pub use histogram::{Histogram, Scores, score_histogram};
-pub use latent::{Group, Plane, PlaneCode, latent_scatter};
+pub use latent::{Group, Plane, latent_scatter};
 pub use rate_distortion::{Candidate, rate_distortion};
 pub use regression::{RegressionFigure, regression};
 pub use style::{Drawing, Entry};

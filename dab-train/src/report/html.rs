@@ -71,7 +71,7 @@ impl Report {
                     @if !self.examples.is_empty() {
                         section {
                             h2 { "Rows to look at" }
-                            p.note { (extras.rows.1) }
+                            p.note { (extras.rows) }
                             div.lists { @for list in &self.examples { (rows(list)) } }
                         }
                     }
