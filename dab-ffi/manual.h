@@ -122,10 +122,15 @@ typedef int32_t dab_status;
 @assess@
 
 /* ---------------------------------------------------------------------------------------------------------------- *
- * EXPLAIN: why is it that far?
+ * EXPLAIN: why is it that far, and which sensor makes it so?
+ *
+ *     size_t worst = 0, n = DAB_ARTIFACT_INPUTS;                         // scratch: dab_attribution_bytes(model)
+ *     if (dab_attribute(model, input, n, NULL, NULL, NULL, adds, n, scratch, sizeof scratch, &a) == DAB_OK)
+ *         for (size_t i = 1; i < n; i++) if (adds[i] > adds[worst]) worst = i;
+ *     if (dab_input_name(model, worst, name, sizeof name) == DAB_OK) show(name, adds[worst]);
  * ---------------------------------------------------------------------------------------------------------------- */
 
-@explain@
+@explain attribute@
 
 /* ---------------------------------------------------------------------------------------------------------------- *
  * WATCH: may the learned controller drive? A monitor turns a stream of scores into a state.
@@ -147,7 +152,7 @@ typedef int32_t dab_status;
 /* ---------------------------------------------------------------------------------------------------------------- *
  * STATUS NUMBERS
  *
- * -1 to -18: the call is refused. These are mistakes in the program, except DAB_ERR_NON_FINITE (a broken sensor, say),
+ * -1 to -18, -22, -23: the call is refused. These are mistakes in the program, except DAB_ERR_NON_FINITE (a broken sensor, say),
  * DAB_ERR_NOT_CALIBRATED, DAB_ERR_SAVED_STATE, DAB_ERR_MEMORY_FULL and DAB_ERR_UNKNOWN_MEMBER (the library is too old).
  * -20, -21: never use this model on this machine. -30: files. -100 and below: the artifact is damaged, of another
  * version, or breaks a rule of the format. A number never gets another meaning.

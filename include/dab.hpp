@@ -164,6 +164,16 @@ class model_ref {
                                scratch.size_bytes(), &out);
     return {out, s};
   }
+  // As many inputs as there are assessments, and as many outputs for each as the model has.
+  [[nodiscard]] status predict_batch(span<const float> inputs, span<float> outputs, span<float> scratch,
+                                     span<assessment> out) const noexcept {
+    if (out.size() == 0) return inputs.size() == 0 && outputs.size() == 0 ? DAB_OK : DAB_ERR_LENGTH;
+    if (inputs.size() % out.size() != 0) return DAB_ERR_LENGTH;
+    if (outputs.size() % out.size() != 0) return DAB_ERR_OUTPUT_LENGTH;
+    out.data()->size = sizeof(dab_assessment);
+    return dab_predict_batch(handle_, inputs.data(), out.size(), inputs.size() / out.size(), outputs.data(),
+                             outputs.size() / out.size(), scratch.data(), scratch.size_bytes(), out.data());
+  }
   [[nodiscard]] result<assessment> explain(span<const float> input, span<float> distances, span<float> assignment,
                                            span<float> dimensions, span<float> scratch) const noexcept {
     if (distances.size() != assignment.size()) return status(DAB_ERR_OUTPUT_LENGTH);
@@ -174,10 +184,50 @@ class model_ref {
     return {out, s};
   }
 
+  // Floats of scratch for attribute and assess_without.
+  [[nodiscard]] std::size_t attribution_floats() const noexcept {
+    return dab_attribution_bytes(handle_) / sizeof(float);
+  }
+  // Which sensor? What each input adds to the score, or each group if there are `groups`, one number for each input.
+  // Without `means`, the model's own.
+  [[nodiscard]] result<assessment> attribute(span<const float> input, span<float> score, span<float> scratch,
+                                             span<const std::uint32_t> groups = {},
+                                             span<const float> means = {}) const noexcept {
+    if (wrong(groups.size(), input.size()) || wrong(means.size(), input.size())) return status(DAB_ERR_LENGTH);
+    assessment out;
+    const auto s = dab_attribute(handle_, input.data(), input.size(), given(means), given(groups), nullptr,
+                                 score.data(), score.size(), scratch.data(), scratch.size_bytes(), &out);
+    return {out, s};
+  }
+  // The assessment with one input, or one group, at its mean.
+  [[nodiscard]] result<assessment> assess_without(span<const float> input, std::uint32_t group, span<float> scratch,
+                                                  span<const std::uint32_t> groups = {},
+                                                  span<const float> means = {}) const noexcept {
+    if (wrong(groups.size(), input.size()) || wrong(means.size(), input.size())) return status(DAB_ERR_LENGTH);
+    assessment out;
+    const auto s = dab_assess_without(handle_, input.data(), input.size(), given(means), given(groups), group,
+                                      scratch.data(), scratch.size_bytes(), &out);
+    return {out, s};
+  }
+  [[nodiscard]] status means(span<float> out) const noexcept {
+    return dab_model_means(handle_, out.data(), out.size());
+  }
+  [[nodiscard]] status input_name(std::size_t input, span<char> name) const noexcept {
+    return dab_input_name(handle_, input, name.data(), name.size());
+  }
+  [[nodiscard]] status output_name(std::size_t output, span<char> name) const noexcept {
+    return dab_output_name(handle_, output, name.data(), name.size());
+  }
+
  protected:
   void reset(dab_model *handle) noexcept { handle_ = handle; }
 
  private:
+  static constexpr bool wrong(std::size_t found, std::size_t wanted) noexcept { return found != 0 && found != wanted; }
+  template <class T>
+  static constexpr const T *given(span<const T> values) noexcept {
+    return values.size() == 0 ? nullptr : values.data();
+  }
   template <class T>
   static result<T> make(dab_status number, const T &value) noexcept {
     if (number == DAB_OK) return result<T>(value);

@@ -19,6 +19,7 @@ extern crate alloc;
 compile_error!("artifacts are little-endian and read in place: big-endian targets are not supported");
 
 pub mod artifact;
+pub mod attribute;
 pub mod calibration;
 pub mod channels;
 pub mod codebook;

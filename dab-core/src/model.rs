@@ -124,6 +124,8 @@ pub struct Model<'a> {
     pub(crate) rates: Rates,
     pub(crate) self_test: SelfTest<'a>,
     pub(crate) channels: Option<Channels<'a>>,
+    /// The info section, unchecked.
+    pub(crate) info: &'a [u8],
 }
 
 impl<'a> Model<'a> {

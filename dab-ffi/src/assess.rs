@@ -9,8 +9,8 @@ use crate::isa::Widest;
 use crate::model::{Handle, Loaded, loaded, scratch_span};
 use crate::ptr::{self, Results, Sized32, Span, span};
 use crate::status::{
-    self, DAB_ERR_LENGTH, DAB_ERR_NON_FINITE, DAB_ERR_NULL, DAB_ERR_SCRATCH, DAB_ERR_TOO_LARGE, Result,
-    Status,
+    self, DAB_ERR_LENGTH, DAB_ERR_NON_FINITE, DAB_ERR_NULL, DAB_ERR_OUTPUT_LENGTH, DAB_ERR_SCRATCH,
+    DAB_ERR_TOO_LARGE, Result, Status,
 };
 
 /// verdict: none. The model has no calibration table, or the call failed.
@@ -216,6 +216,24 @@ impl Call {
     /// # Safety
     /// The promises of dab.h, "MEMORY".
     pub(crate) unsafe fn check<'a>(&self, results: [Span; 3]) -> Result<Checked<'a>> {
+        // SAFETY: the caller of this function promises it.
+        unsafe { self.check_reading(results, [Span::NONE; 2]) }
+    }
+
+    /// Values of the input, as the caller says.
+    pub(crate) const fn inputs(&self) -> usize {
+        self.inputs
+    }
+
+    /// [`Call::check`] of a call that reads `more` memory, which nothing that is written may overlap.
+    ///
+    /// # Safety
+    /// The promises of dab.h, "MEMORY".
+    pub(crate) unsafe fn check_reading<'a>(
+        &self,
+        results: [Span; 3],
+        [more, other]: [Span; 2],
+    ) -> Result<Checked<'a>> {
         // SAFETY: `loaded` checks pointer and tag; the caller promises that whatever has the tag is a model that
         // dab_model_init or dab_model_open made and nobody writes to.
         let (loaded, [storage, artifact]) = unsafe { loaded(self.model)? };
@@ -227,7 +245,7 @@ impl Call {
         // SAFETY: the caller promises that `out`, if not NULL, has as many writable bytes as its `size` says.
         let out = unsafe { Results::at(self.out, 1)? };
         let [a, b, c] = results;
-        ptr::disjoint(&[scratch, out.span(), a, b, c], &[input, storage, artifact])?;
+        ptr::disjoint(&[scratch, out.span(), a, b, c], &[input, storage, artifact, more, other])?;
         // SAFETY: `span` checked pointer and length; the caller promises `inputs` readable floats that nobody writes
         // during the call (dab.h, "MEMORY").
         let input = unsafe { ptr::slice(self.input, self.inputs) };
@@ -282,13 +300,14 @@ pub unsafe extern "C" fn dab_assess_batch(
     out: *mut Assessment,
 ) -> Status {
     let call = Call::new(model, (input, inputs), (scratch, scratch_bytes), out);
-    // SAFETY: `assess_batch` and `end` check every pointer of `call`; the caller promises what dab.h says under "MEMORY".
-    unsafe { call.end(rows, assess_batch(&call, rows)) }
+    // SAFETY: `batch` and `end` check every pointer of `call`; the caller promises what dab.h says under "MEMORY".
+    unsafe { call.end(rows, batch(&call, rows, None)) }
 }
 
 /// # Safety
-/// As [`Call::check`], with `rows` inputs and results.
-unsafe fn assess_batch(call: &Call, rows: usize) -> Result<()> {
+/// As [`Call::check`], with `rows` inputs and results; and `predict`, if any, has `rows` times as many writable floats as
+/// it says, which are this call's alone.
+unsafe fn batch(call: &Call, rows: usize, predict: Option<(*mut f32, usize)>) -> Result<()> {
     // SAFETY: the caller promises that `out`, if not NULL, has as many writable bytes for each row as the first `size`
     // says.
     let mut out = unsafe { Results::at(call.out, rows)? };
@@ -301,12 +320,18 @@ unsafe fn assess_batch(call: &Call, rows: usize) -> Result<()> {
     let values = call.inputs.checked_mul(rows).ok_or(DAB_ERR_TOO_LARGE)?;
     let input = span(call.input, values)?;
     let scratch = scratch_span(call.scratch, call.floats)?;
-    ptr::disjoint(&[scratch, out.span()], &[input, storage, artifact])?;
-    if call.inputs != loaded.model.shape().inputs {
+    let (outputs, width) = predict.unwrap_or((core::ptr::null_mut(), 0));
+    let predicted = width.checked_mul(rows).ok_or(DAB_ERR_TOO_LARGE)?;
+    ptr::disjoint(&[scratch, out.span(), span(outputs, predicted)?], &[input, storage, artifact])?;
+    let shape = loaded.model.shape();
+    if call.inputs != shape.inputs {
         return Err(DAB_ERR_LENGTH);
     }
     if call.floats < loaded.model.scratch_len() {
         return Err(DAB_ERR_SCRATCH);
+    }
+    if predict.is_some() && width != shape.outputs {
+        return Err(DAB_ERR_OUTPUT_LENGTH);
     }
     // SAFETY: `span` checked pointer and length; the caller promises readable floats that nobody writes during the call
     // (dab.h, "MEMORY").
@@ -317,8 +342,18 @@ unsafe fn assess_batch(call: &Call, rows: usize) -> Result<()> {
     // SAFETY: `scratch_span` checked pointer and length, `disjoint` that it lies apart from all other memory of the call;
     // the caller promises writable memory that is this call's alone (dab.h, "MEMORY").
     let scratch = unsafe { ptr::slice_mut(call.scratch, call.floats) };
+    // SAFETY: as for the scratch; `span` checked pointer and length.
+    let mut outputs = unsafe { ptr::slice_mut(outputs, predicted) };
     while let Some((row, after)) = rest.split_at_checked(call.inputs).filter(|(row, _)| !row.is_empty()) {
-        let found = loaded.model.assess_on(Widest, row, scratch).map_err(|e| status::of_input(&e))?;
+        let found = match predict {
+            None => loaded.model.assess_on(Widest, row, scratch),
+            Some(_) => {
+                let (now, later) = outputs.split_at_mut_checked(width).ok_or(DAB_ERR_OUTPUT_LENGTH)?;
+                outputs = later;
+                loaded.model.predict_on(Widest, row, now, scratch)
+            }
+        };
+        let found = found.map_err(|e| status::of_input(&e))?;
         // SAFETY: `values` has `rows` inputs, so this is done at most `rows` times; `disjoint` found the results apart
         // from all other memory of the call.
         unsafe { out.put(&assessment(&found, out.size())) };
@@ -345,6 +380,27 @@ pub unsafe extern "C" fn dab_predict(
     // SAFETY: `predict` and `end` check `outputs` and every pointer of `call`; the caller promises what dab.h says under
     // "MEMORY".
     unsafe { call.end(1, predict(&call, outputs, output_count)) }
+}
+
+/// dab_predict for many inputs: as dab_assess_batch, with `rows` times `output_count` floats of outputs, those of one input
+/// after those of another. `output_count` is dab_shape.outputs.
+/// Returns as dab_assess_batch, or DAB_ERR_OUTPUT_LENGTH.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dab_predict_batch(
+    model: *const Handle,
+    input: *const f32,
+    rows: usize,
+    inputs: usize,
+    outputs: *mut f32,
+    output_count: usize,
+    scratch: *mut c_void,
+    scratch_bytes: usize,
+    out: *mut Assessment,
+) -> Status {
+    let call = Call::new(model, (input, inputs), (scratch, scratch_bytes), out);
+    // SAFETY: `batch` and `end` check `outputs` and every pointer of `call`; the caller promises what dab.h says under
+    // "MEMORY".
+    unsafe { call.end(rows, batch(&call, rows, Some((outputs, output_count)))) }
 }
 
 /// # Safety

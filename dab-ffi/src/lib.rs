@@ -24,6 +24,7 @@ pub mod version;
 pub mod model;
 
 pub mod assess;
+pub mod attribute;
 pub mod explain;
 pub mod monitor;
 

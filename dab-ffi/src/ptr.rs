@@ -22,6 +22,11 @@ impl Span {
     /// No memory: overlaps nothing.
     pub const NONE: Self = Self { start: 0, bytes: 0 };
 
+    /// Whether it is no memory.
+    pub const fn is_none(self) -> bool {
+        self.bytes == 0
+    }
+
     fn overlaps(self, other: Self) -> bool {
         // Neither end wraps around: `span` checked it.
         self.start < other.start + other.bytes && other.start < self.start + self.bytes

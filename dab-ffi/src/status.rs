@@ -52,6 +52,10 @@ pub const DAB_ERR_MEMORY_FULL: i32 = -18;
 pub const DAB_ERR_SELF_TEST: i32 = -20;
 /// Known answers agree, but not all bits behind them.
 pub const DAB_ERR_SELF_TEST_DIGEST: i32 = -21;
+/// The artifact has no training means of its inputs, and none were given.
+pub const DAB_ERR_NO_MEANS: i32 = -22;
+/// The artifact does not have this name.
+pub const DAB_ERR_NO_NAME: i32 = -23;
 /// The file cannot be read.
 pub const DAB_ERR_FILE: i32 = -30;
 /// The bytes do not begin like an artifact.
@@ -128,6 +132,8 @@ pub const ALL: &[(Status, &CStr)] = &[
     (DAB_ERR_MEMORY_FULL, c"every place of the memory is taken"),
     (DAB_ERR_SELF_TEST, c"self-test failed: a known answer differs"),
     (DAB_ERR_SELF_TEST_DIGEST, c"self-test failed: bits of distances or outputs differ"),
+    (DAB_ERR_NO_MEANS, c"the artifact has no training means, and none were given"),
+    (DAB_ERR_NO_NAME, c"the artifact does not have this name"),
     (DAB_ERR_FILE, c"the file cannot be read"),
     (DAB_ERR_NOT_AN_ARTIFACT, c"these bytes are not a dab artifact"),
     (DAB_ERR_TRUNCATED, c"the artifact is truncated"),

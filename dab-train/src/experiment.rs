@@ -301,7 +301,11 @@ fn export(
     seen: &Seen,
     learnt: &Learnt,
 ) -> Result<Vec<u8>> {
-    let info = artifact::info(experiment, description)?;
+    let mut info = artifact::info(experiment, description)?;
+    let (scale, train) = (&learnt.trained.input_scale, &seen.train.inputs);
+    if scale.mean.iter().all(|&m| m == 0.0) && train.rows > 0 && train.cols == scale.mean.len() {
+        info.push(artifact::means(train));
+    }
     let calibration = description.calibration.as_ref().unwrap_or(&seen.held_out.inputs);
     artifact::artifact(&learnt.trained, calibration, info)
 }

@@ -49,6 +49,33 @@ class Models(unittest.TestCase):
         mean, std = self.model.encode(self.rows)
         self.assertTrue(mean.shape == std.shape == (64, self.model.shape.dim) and (std > 0).all())
 
+    def test_a_broken_sensor_is_named(self):
+        means = self.model.means
+        x = means.copy()
+        x[7] += 900
+        found = self.model.attribute(x)
+        self.assertEqual(found.ranking[0][0], self.model.input_names[7])
+        changed = x.copy()
+        changed[7] = means[7]
+        both = self.model.assess(np.stack([x, changed]))
+        self.assertEqual(found.score[7], both.score[0] - both.score[1])
+        self.assertEqual(found.uncertainty[7], both.uncertainty[0] - both.uncertainty[1])
+        groups = {"rest": ["i0", 1], "seven": [7]}
+        grouped = self.model.attribute(x, groups=groups, means=means)
+        self.assertEqual((grouped.names, grouped.score[1]), (("rest", "seven"), found.score[7]))
+        for bad in [{"a": ["none"]}, {"a": [99]}, {"a": [1], "b": ["i1"]}]:
+            with self.assertRaises(ValueError):
+                self.model.attribute(x, groups=bad)
+        with self.assertRaises(ValueError):
+            self.model.attribute(x, means=means[1:])
+
+    def test_a_batch_predicts_and_assesses_in_one_pass(self):
+        outputs, a = self.model.predict_and_assess(self.rows)
+        self.assertTrue((outputs == self.model.predict(self.rows)).all())
+        self.assertTrue((outputs == np.concatenate([self.model.predict(row) for row in self.rows])).all())
+        self.assertTrue((a.uncertainty == self.model.assess(self.rows).uncertainty).all())
+        self.assertEqual(self.model.output_names, ["speed"])
+
     def test_threads_share_a_model(self):
         expected = self.model.assess(self.rows).uncertainty
         found = [None] * 8

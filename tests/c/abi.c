@@ -93,6 +93,16 @@ static void answers(const model_case *m) {
     batch[0].size = (uint32_t)sizeof *batch;
     GIVES(dab_assess_batch(model, m->input, m->rows, m->inputs, scratch, bytes, batch), DAB_OK);
     for (row = 0; row < m->rows; row++) same(m, row, &batch[row]);
+    if (m->outputs > 0) {
+        float *all = malloc(m->rows * m->outputs * sizeof(float));
+        if (!all) exit(2);
+        memset(batch, 0, m->rows * sizeof *batch);
+        batch[0].size = (uint32_t)sizeof *batch;
+        GIVES(dab_predict_batch(model, m->input, m->rows, m->inputs, all, m->outputs, scratch, bytes, batch), DAB_OK);
+        for (row = 0; row < m->rows; row++) same(m, row, &batch[row]);
+        for (i = 0; i < m->rows * m->outputs; i++) CHECK(bits(all[i]) == m->outputs_bits[i]);
+        free(all);
+    }
     free(scratch);
     free(outputs);
     free(distances);
@@ -197,6 +207,10 @@ static void refusals(const model_case *m) {
     REFUSES(dab_predict(model, input, m->inputs, room, 99, scratch, bytes, &a), DAB_ERR_OUTPUT_LENGTH);
     REFUSES(dab_predict(model, input, m->inputs, NULL, m->outputs, scratch, bytes, &a), DAB_ERR_NULL);
     REFUSES(dab_predict(model, input, m->inputs, input, m->outputs, scratch, bytes, &a), DAB_ERR_OVERLAP);
+    REFUSES(dab_predict_batch(model, input, 1, m->inputs, room, 99, scratch, bytes, &a), DAB_ERR_OUTPUT_LENGTH);
+    REFUSES(dab_predict_batch(model, input, 1, m->inputs, NULL, m->outputs, scratch, bytes, &a), DAB_ERR_NULL);
+    REFUSES(dab_predict_batch(model, input, 1, m->inputs, input, m->outputs, scratch, bytes, &a), DAB_ERR_OVERLAP);
+    GIVES(dab_predict_batch(model, input, 1, m->inputs, room, SIZE_MAX / 4, scratch, bytes, &a), DAB_ERR_TOO_LARGE);
     REFUSES(dab_explain(model, input, m->inputs, nan, nan + 16, m->codes + 1, nan + 32, m->dim, scratch, bytes, &a),
           DAB_ERR_OUTPUT_LENGTH);
     REFUSES(dab_explain(model, input, m->inputs, nan, nan + 1, m->codes, nan + 32, m->dim, scratch, bytes, &a),
@@ -232,6 +246,78 @@ static void refusals(const model_case *m) {
         GIVES(dab_model_init(storage, sizeof storage, WRONG_ANSWERS[i].artifact, WRONG_ANSWERS[i].bytes, &other), DAB_OK);
         gives(dab_self_test(other, scratch, sizeof scratch), WRONG_ANSWERS[i].status, WRONG_ANSWERS[i].name);
     }
+}
+
+/* Which sensor: what a group adds is the difference of two assessments, one group at a time or all at once. */
+static void attributions(const model_case *m, int has_means, const char *name) {
+    static uint64_t storage[DAB_MODEL_BYTES / 8];
+    static float means[64], changed[64], u[64], score[64];
+    static uint32_t groups[64];
+    dab_model *model = NULL;
+    dab_assessment a = sized(), without, expected;
+    char text[32];
+    float *scratch;
+    size_t bytes, i, n = m->inputs;
+    GIVES(dab_model_init(storage, sizeof storage, m->artifact, m->bytes, &model), DAB_OK);
+    bytes = dab_attribution_bytes(model);
+    CHECK(bytes == dab_scratch_bytes(model) + n * sizeof(float) && dab_attribution_bytes(NULL) == 0);
+    scratch = malloc(bytes);
+    if (!scratch || n > 64) exit(2);
+    GIVES(dab_model_means(model, means, n), has_means ? DAB_OK : DAB_ERR_NO_MEANS);
+    GIVES(dab_model_means(model, means, n - 1), DAB_ERR_OUTPUT_LENGTH);
+    GIVES(dab_model_means(model, NULL, n), DAB_ERR_NULL);
+    if (!has_means) {
+        REFUSES(dab_attribute(model, m->input, n, NULL, NULL, u, score, n, scratch, bytes, &a), DAB_ERR_NO_MEANS);
+        REFUSES(dab_assess_without(model, m->input, n, NULL, NULL, 0, scratch, bytes, &a), DAB_ERR_NO_MEANS);
+        for (i = 0; i < n; i++) means[i] = 0.25f * (float)i;
+    }
+    GIVES(dab_attribute(model, m->input, n, has_means ? NULL : means, NULL, u, score, n, scratch, bytes, &a), DAB_OK);
+    same(m, 0, &a);
+    for (i = 0; i < n; i++) {
+        memcpy(changed, m->input, n * sizeof(float));
+        changed[i] = means[i];
+        expected = sized();
+        without = sized();
+        GIVES(dab_assess(model, changed, n, scratch, bytes, &expected), DAB_OK);
+        memcpy(changed, m->input, n * sizeof(float));
+        changed[i] = NAN; /* A sensor that has failed: the others can be judged. */
+        GIVES(dab_assess_without(model, changed, n, means, NULL, (uint32_t)i, scratch, bytes, &without), DAB_OK);
+        CHECK(memcmp(&expected, &without, sizeof expected) == 0);
+        CHECK(bits(u[i]) == bits(a.uncertainty - without.uncertainty));
+        CHECK(bits(score[i]) == bits(a.score - without.score));
+        groups[i] = i == 0 ? DAB_NONE : 0;
+    }
+    /* One group of all inputs but the first; the uncertainty is not asked for. */
+    memcpy(changed, means, n * sizeof(float));
+    changed[0] = m->input[0];
+    GIVES(dab_assess(model, changed, n, scratch, bytes, &expected), DAB_OK);
+    GIVES(dab_attribute(model, m->input, n, means, groups, NULL, score, 1, scratch, bytes, &a), DAB_OK);
+    CHECK(bits(score[0]) == bits(a.score - expected.score));
+    REFUSES(dab_attribute(model, m->input, n, means, NULL, NULL, score, n - 1, scratch, bytes, &a), DAB_ERR_OUTPUT_LENGTH);
+    REFUSES(dab_attribute(model, m->input, n, means, NULL, NULL, NULL, n, scratch, bytes, &a), DAB_ERR_OUTPUT_LENGTH);
+    groups[0] = 3;
+    REFUSES(dab_attribute(model, m->input, n, means, groups, NULL, score, 3, scratch, bytes, &a), DAB_ERR_OUTPUT_LENGTH);
+    REFUSES(dab_attribute(model, m->input, n, means, NULL, NULL, score, n, scratch, bytes - 4, &a), DAB_ERR_SCRATCH);
+    REFUSES(dab_attribute(model, m->input, n - 1, means, NULL, NULL, score, n, scratch, bytes, &a), DAB_ERR_LENGTH);
+    REFUSES(dab_attribute(model, m->input, n, means, NULL, means, score, n, scratch, bytes, &a), DAB_ERR_OVERLAP);
+    REFUSES(dab_attribute(model, m->input, n, scratch, NULL, NULL, score, n, scratch, bytes, &a), DAB_ERR_OVERLAP);
+    REFUSES(dab_attribute(NULL, m->input, n, means, NULL, NULL, score, n, scratch, bytes, &a), DAB_ERR_NULL);
+    means[0] = NAN;
+    REFUSES(dab_attribute(model, m->input, n, means, NULL, NULL, score, n, scratch, bytes, &a), DAB_ERR_NON_FINITE);
+    memset(text, 'x', sizeof text);
+    GIVES(dab_input_name(model, 0, text, sizeof text), name ? DAB_OK : DAB_ERR_NO_NAME);
+    CHECK(strcmp(text, name ? name : "") == 0);
+    if (name) {
+        GIVES(dab_input_name(model, 0, text, strlen(name)), DAB_ERR_TOO_SMALL);
+        CHECK(text[0] == 0);
+        GIVES(dab_input_name(model, 0, text, strlen(name) + 1), DAB_OK);
+    }
+    GIVES(dab_input_name(model, n, text, sizeof text), DAB_ERR_NO_NAME);
+    GIVES(dab_output_name(model, 0, text, sizeof text), DAB_ERR_NO_NAME);
+    GIVES(dab_input_name(model, 0, text, 0), DAB_ERR_TOO_SMALL);
+    GIVES(dab_input_name(model, 0, NULL, 9), DAB_ERR_NULL);
+    GIVES(dab_input_name(model, 0, (char *)storage, 9), DAB_ERR_OVERLAP);
+    free(scratch);
 }
 
 static void monitors(void) {
@@ -318,6 +404,8 @@ int main(void) {
     CHECK(dab_format_oldest() <= dab_format_newest() && dab_version()[0] == '0' + DAB_VERSION_MAJOR);
     for (i = 0; i < MODEL_COUNT; i++) answers(&MODELS[i]);
     refusals(&MODELS[0]);
+    attributions(&MODELS[0], 1, "speed, \"m/s\"");
+    attributions(&MODELS[1], 0, NULL);
     monitors();
     explorations();
     for (i = 0; i < STATUS_COUNT; i++) {

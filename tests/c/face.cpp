@@ -49,6 +49,18 @@ void answers(const model_case &m) {
   }
   check(model.assess_batch({m.input, m.rows * m.inputs}, scratch, batch).ok(), "batch");
   check(bits(batch.back().uncertainty) == m.assessment[WORDS * (m.rows - 1)], "the last of the batch");
+  std::vector<float> every(m.rows * m.outputs), adds(m.inputs), wide(model.attribution_floats()), means(m.inputs);
+  check(model.predict_batch({m.input, m.rows * m.inputs}, every, scratch, batch).ok(), "predict a batch");
+  check(bits(batch.back().uncertainty) == m.assessment[WORDS * (m.rows - 1)], "the last of the predicted");
+  const dab::span<const float> first(m.input, m.inputs);
+  const auto attributed = model.attribute(first, adds, wide, {}, means);
+  const auto without = model.assess_without(first, 0, wide, {}, means);
+  check(attributed.ok() && without.ok() && bits(attributed->score - without->score) == bits(adds[0]), "which sensor");
+  check(model.attribute(first, adds, wide, {}, {means.data(), 1}).status().number() ==
+            (m.inputs == 1 ? DAB_OK : DAB_ERR_LENGTH), "too few means");
+  std::array<char, 40> name{};
+  const bool named = model.input_name(0, name).ok();
+  check(named == (name[0] != 0) && !model.output_name(99, name).ok(), "names");
   const auto refused = model.assess({m.input, m.inputs + 1}, scratch);
   check(!refused.ok() && refused.status().number() == DAB_ERR_LENGTH && refused.what()[0] != 0, "a refusal");
   check(refused->verdict() == dab::verdict::none && refused->score > 1e38f, "a refusal trusts nothing");

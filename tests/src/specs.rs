@@ -244,7 +244,8 @@ pub fn real() -> [(&'static str, Spec); 4] {
         scores: random.floats(30, 4.0).iter().map(|s| s.abs()).collect(),
         rates: Rates::for_held_out(30),
     });
-    mlp.info = vec![("input.0".into(), "speed, m/s".into()), ("licence".into(), "CC0".into())];
+    let names = r#"["speed, \"m/s\"", "load", "[x]", "é"]"#;
+    mlp.info = vec![("licence".into(), "CC0".into()), ("input_names".into(), names.into())];
 
     let mut spectral = bare(&mut random, CovarianceKind::Spectral, 4, 3, 2.0);
     spectral.inputs = 8;

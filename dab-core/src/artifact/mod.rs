@@ -13,8 +13,8 @@ mod derive;
 pub(crate) mod embed;
 pub mod error;
 pub(crate) mod extension;
-#[cfg(feature = "alloc")]
 pub mod info;
+pub mod names;
 pub(crate) mod reader;
 pub mod schema;
 #[cfg(feature = "alloc")]

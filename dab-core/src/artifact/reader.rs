@@ -38,7 +38,6 @@ pub(super) struct Sections<'a> {
     pub(super) channels: bool,
     pub(super) meta: &'a [u8],
     pub(super) params: &'a [u8],
-    #[cfg_attr(not(feature = "alloc"), expect(dead_code, reason = "a device does not read the info"))]
     pub(super) info: &'a [u8],
 }
 
@@ -460,5 +459,6 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Model<'_>, ArtifactError> {
         rates,
         self_test,
         channels,
+        info: sections.info,
     })
 }

@@ -10,13 +10,15 @@ use serde_json::{Value, json};
 
 use super::{
     input::{InputArgs, RateArgs},
+    sensors::{SensorArgs, Sensors},
     text::{self, bar, number, rounded},
 };
 use crate::{data::rows::RowError, export::model_file::ModelFile};
 
 /// Explain the verdict on one input.
 ///
-/// Which codes the input was compared with (assignment: the weight of each, sum 1; distance: nats), which latent
+/// Which inputs make it far (how much less the score is with each at its mean in the training rows; a broken sensor is the
+/// first), which codes the input was compared with (assignment: the weight of each, sum 1; distance: nats), which latent
 /// dimensions make it far (they sum to the uncertainty; a negative one makes it nearer), and at which
 /// score the verdict would be another. A model of `dab fit` also says which view of the input was alarmed, and
 /// between which two classes an ambiguous input lies. Takes the first row, or the one that --row names.
@@ -24,7 +26,8 @@ use crate::{data::rows::RowError, export::model_file::ModelFile};
 #[command(after_help = "Examples:
   dab explain model.dab input.csv
   dab explain model.dab inputs.npy --row 17
-  dab explain model.dab inputs.csv --json | jq '.dimensions[0]'")]
+  dab explain model.dab log.csv --row 3 --group 'front imu=ax,ay,az' --group battery=12-14
+  dab explain model.dab inputs.csv --json | jq '.inputs[0].name'")]
 pub struct Args {
     /// The model file
     #[arg(value_name = "MODEL.dab")]
@@ -36,11 +39,14 @@ pub struct Args {
     #[command(flatten)]
     rates: RateArgs,
 
+    #[command(flatten)]
+    sensors: SensorArgs,
+
     /// Which row of data, counting from 1
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     row: u64,
 
-    /// How many codes and dimensions to show
+    /// How many inputs, codes and dimensions to show
     #[arg(long, default_value_t = 8, value_name = "N")]
     top: usize,
 
@@ -55,6 +61,8 @@ struct Explanation {
     distances: Vec<f32>,
     assignment: Vec<f32>,
     dimensions: Vec<f32>,
+    /// What every input adds; none without training means.
+    sensors: Option<Sensors>,
     /// What every view says; one without a surprise in a model without channels.
     views: Vec<ViewScore>,
     /// Names of the classes.
@@ -72,7 +80,8 @@ pub fn run(args: &Args) -> Result<()> {
     let mut model = artifact.model()?;
     args.rates.apply(&mut model)?;
     let input = read_row(args, &artifact, &model)?;
-    let explanation = explain(&artifact, &model, &input)?;
+    let mut explanation = explain(&artifact, &model, &input)?;
+    explanation.sensors = args.sensors.look(&args.input, &artifact, &model, &input)?;
     if args.json {
         super::print(&format!("{:#}\n", describe_json(args, &explanation)))
     } else {
@@ -114,6 +123,7 @@ fn explain(artifact: &ModelFile, model: &Model<'_>, input: &[f32]) -> Result<Exp
         distances,
         assignment,
         dimensions,
+        sensors: None,
         views,
         classes: artifact.class_names(shape.outputs),
         ambiguous_above: model.ambiguity_calibration().and_then(|(table, rate)| table.threshold(rate)),
@@ -228,6 +238,12 @@ fn describe(args: &Args, model: &Model<'_>, explanation: &Explanation) -> Result
     writeln!(t, "{source}, row {row}: {unfamiliarity}uncertainty {nats} nats{saturated}")?;
     t.push_str(&explanation.verdict_words());
     t.push_str(&explanation.view_words(model));
+    match &explanation.sensors {
+        Some(sensors) => t.push_str(&sensors.describe(args.top)?),
+        None => t.push_str(
+            "\nwhich inputs: the model has no training means, give training rows with --means FILE\n",
+        ),
+    }
 
     let (codes, nearest) = (explanation.codes(), assessment.nearest);
     let distance = rounded(assessment.nearest_distance);
@@ -273,6 +289,7 @@ fn describe_json(args: &Args, explanation: &Explanation) -> Value {
         json!({ "distance": number(view.distance), "energy": view.energy.map(number), "score": number(view.score),
             "surprise": number(view.surprise) })
     };
+    let (inputs, groups) = explanation.sensors.as_ref().map(Sensors::json).unwrap_or_default();
     json!({
         "row": args.row,
         "uncertainty": number(assessment.uncertainty),
@@ -291,6 +308,8 @@ fn describe_json(args: &Args, explanation: &Explanation) -> Value {
         "unfamiliar_above": explanation.unfamiliar_above.map(number),
         "nearest": assessment.nearest,
         "nearest_distance": number(assessment.nearest_distance),
+        "inputs": inputs,
+        "groups": groups,
         "codes": explanation.codes().into_iter().map(code).collect::<Vec<_>>(),
         "dimensions": descending(&explanation.dimensions).into_iter().map(dimension).collect::<Vec<_>>(),
     })

@@ -1,6 +1,6 @@
 //! Arguments that say where rows come from and when to raise an alarm.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use dab_core::{Model, Rates};
@@ -60,10 +60,15 @@ impl InputArgs {
 
     /// The rows, as this model takes them.
     pub fn open(&self, artifact: &ModelFile, model: &Model<'_>) -> Result<RowReader> {
+        self.open_other(&self.inputs, artifact, model)
+    }
+
+    /// The rows of another file that is read in the same way.
+    pub fn open_other(&self, file: &Path, artifact: &ModelFile, model: &Model<'_>) -> Result<RowReader> {
         let inputs = model.shape().inputs;
         let names = if self.by_position { None } else { artifact.input_names(inputs) };
         let layout = Layout { inputs, names, text: self.text.format() };
-        RowReader::open(&self.source(), &layout)
+        RowReader::open(&RowSource::new(file), &layout)
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
+use dab_core::artifact::info::INPUT_MEANS;
 use dab_core::artifact::schema::{LayerMeta, MAJOR, Residual};
 use dab_core::{Activation, Model};
 use serde_json::{Value, json};
@@ -73,7 +74,10 @@ fn describe(args: &Args, artifact: &ModelFile, model: &Model<'_>) -> Result<Stri
     describe_calibration(&mut t, model)?;
     writeln!(t, "self-test    {}", plural(model.meta().self_test.vectors.into(), "known answer"))?;
     for (i, (key, value)) in artifact.info.iter().enumerate() {
-        let (key, value) = (text::printable(key), text::printable(value));
+        // Hexadecimal words, one for each input: nobody reads those.
+        let means = || format!("those of the training rows, {} words", value.split(' ').count());
+        let value = if key == INPUT_MEANS { means() } else { text::printable(value) };
+        let key = text::printable(key);
         writeln!(t, "{:<12} {key} = {value}", if i == 0 { "info" } else { "" })?;
     }
     Ok(t)

@@ -17,6 +17,7 @@ mod progress;
 mod report;
 mod score;
 mod self_test;
+mod sensors;
 mod text;
 mod train;
 mod verify;

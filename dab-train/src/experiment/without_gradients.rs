@@ -124,7 +124,11 @@ fn fit(
     info: &[(String, String)],
 ) -> Result<(Retrofitted, Vec<u8>)> {
     let fitted = Retrofitted::fit(&choice.views, &seen.train, own, seed)?;
-    let bytes = retrofit::artifact(&fitted, calibration, info.to_vec())?;
+    let mut info = info.to_vec();
+    if fitted.views.iter().all(|view| view.prepare.columns.is_none()) {
+        info.push(artifact::means(&seen.train.inputs));
+    }
+    let bytes = retrofit::artifact(&fitted, calibration, info)?;
     Ok((fitted, bytes))
 }
 

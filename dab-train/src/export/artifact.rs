@@ -8,6 +8,7 @@
 //! among numbers that it would have computed itself, bit for bit.
 
 use anyhow::{Context, Result};
+use dab_core::artifact::info::{INPUT_MEANS, means_text};
 use dab_core::artifact::schema::Residual;
 use dab_core::artifact::writer::{CalibrationSpec, Codes, DecoderSpec, Dense, Head, Normalization, Spec};
 use dab_core::{CovarianceKind, Rates, Task};
@@ -15,7 +16,7 @@ use dab_core::{CovarianceKind, Rates, Task};
 use super::{device, names};
 use crate::{
     config::Experiment,
-    data::{Description, Table},
+    data::{Description, Scale, Table},
     model::{
         encoder::Covariance,
         network::Output,
@@ -57,6 +58,12 @@ pub fn info(experiment: &Experiment, data: &Description) -> Result<Vec<(String, 
         }
     }
     Ok(info)
+}
+
+/// What the inputs are on average in the rows that a model learnt from, for a file whose normalisation does not say it.
+#[must_use]
+pub fn means(train: &Table) -> (String, String) {
+    (INPUT_MEANS.to_owned(), means_text(&Scale::fit(train).mean))
 }
 
 /// u of every row as the device computes it.

@@ -2,10 +2,7 @@
 //!
 //! A list in one string: `temperature, pressure`, or the same as a JSON list when a name holds a comma.
 
-/// Info key of the inputs' names.
-pub const INPUTS: &str = "input_names";
-/// Info key of the outputs' names.
-pub const OUTPUTS: &str = "output_names";
+pub use dab_core::artifact::info::{INPUT_NAMES as INPUTS, OUTPUT_NAMES as OUTPUTS};
 
 /// The names in a string.
 #[must_use]

@@ -1,6 +1,6 @@
 //! `dab inspect`, `dab explain` and `dab self-test`.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::weights::Weights;
 use crate::{dab, dab_reading, folder, refusal, text, with_model};
@@ -99,6 +99,28 @@ fn explain_adds_up() {
         assert!(said.contains(verdict) && said.contains("nearest code") && said.contains("unfamiliar above"));
     }
     assert!(text(explain(&["--row", "3", "--top", "1"])).contains('█'));
+    // Which input: those of `far` are 9 in both columns, of which one is at its mean.
+    std::fs::write(folder.join("means.csv"), "9,0\n9,1\n").unwrap();
+    let asked = ["--row", "3", "--means", "means.csv", "--group", "both=0-1", "--json"];
+    let json: Value = serde_json::from_str(&text(explain(&asked))).unwrap();
+    let (worst, other) = (&json["inputs"][0], &json["inputs"][1]);
+    assert_eq!(
+        (&worst["input"], &worst["mean"], &other["score"]),
+        (&json!(1), &json!(0.5), &json!(0.0)),
+        "{json}"
+    );
+    assert_eq!(json["groups"][0]["group"], "both");
+    assert_eq!(
+        json["groups"][0]["uncertainty"], worst["uncertainty"],
+        "the other one is at its mean already"
+    );
+    for (group, words) in
+        [("a=2", "inputs 0 to 1"), ("a=x", "no input `x`"), ("a", "NAME=INPUT"), ("a=", "names no input")]
+    {
+        assert!(
+            refusal(&explain(&["--row", "3", "--means", "means.csv", "--group", group]), 1).contains(words)
+        );
+    }
     assert!(refusal(&explain(&["--row", "2"]), 1).contains("row 2, column 1"));
     assert!(refusal(&explain(&["--row", "4"]), 1).contains("3 rows"));
 }

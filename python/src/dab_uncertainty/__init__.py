@@ -19,10 +19,11 @@ from .check import check
 from .explore import Exploration
 from .fit import fit
 from .memory import Ellipse, Memory, Novelty, random_features, suggest_std
-from .model import Model
+from .model import Attribution, Model
 from .monitor import Monitor
 
 __all__ = [
+    "Attribution",
     "Ellipse",
     "Error",
     "Exploration",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ctypes as c
+import operator
 import os
 import threading
-from typing import Any, NamedTuple, Optional
+from typing import Any, Iterable, Mapping, NamedTuple, Optional, Union
 
 import numpy as np
 
@@ -25,6 +26,31 @@ class Explanation(NamedTuple):
     assignment: np.ndarray
     #: What each latent dimension adds to the uncertainty, nats.
     dimensions: np.ndarray
+
+
+class Attribution(NamedTuple):
+    """Which sensor? What each input, or each group of inputs, adds."""
+
+    #: Names of the inputs or groups, in the order of the numbers; inputs without a name are "input 0", "input 1", …
+    names: "tuple[str, ...]"
+    #: How much smaller the uncertainty (nats) is with the input or group at its training mean.
+    uncertainty: np.ndarray
+    #: The same of the score that p-value and verdict judge.
+    score: np.ndarray
+    #: The assessment of the input as it is.
+    assessment: np.record
+
+    @property
+    def ranking(self) -> "list[tuple[str, float]]":
+        """Name and what it adds to the score, the largest first."""
+        order = np.argsort(-self.score, kind="stable")
+        return [(self.names[i], float(self.score[i])) for i in order]
+
+
+#: dab.h's DAB_NONE: an input that belongs to no group.
+_NO_GROUP = 0xFFFFFFFF
+#: Statuses that say "there is none".
+_NO_MEANS, _NO_NAME, _TOO_SMALL = -22, -23, -4
 
 
 class Model:
@@ -105,15 +131,89 @@ class Model:
     def predict(self, inputs: Any) -> np.ndarray:
         """What the network predicts, [rows, outputs]: means, or logits."""
         inputs = rows_of(inputs, self.shape.inputs, "inputs")
+        return self._predicted(inputs)[0]
+
+    def predict_and_assess(self, inputs: Any) -> "tuple[np.ndarray, np.recarray]":
+        """`predict` and `assess` of the same rows, in one pass for each."""
+        return self._predicted(rows_of(inputs, self.shape.inputs, "inputs"))
+
+    def _predicted(self, inputs: np.ndarray) -> "tuple[np.ndarray, np.recarray]":
         outputs = np.empty((len(inputs), self.shape.outputs), np.float32)
-        one = np.zeros(1, ASSESSMENT)
+        out = np.zeros(len(inputs), ASSESSMENT).view(np.recarray)
+        if len(inputs):
+            out["size"][0] = ASSESSMENT.itemsize
+            data = (inputs.ctypes.data, *inputs.shape, outputs.ctypes.data, outputs.shape[1])
+            check(lib.dab_predict_batch(self.handle, *data, *self._scratch(), out.ctypes.data))
+        return outputs, out
+
+    def _name(self, call: Any, index: int) -> Optional[str]:
+        for room in (64, 1024, 1 << 20):
+            name = c.create_string_buffer(room)
+            status = call(self.handle, index, name, room)
+            if status == _NO_NAME:
+                return None
+            if status != _TOO_SMALL:
+                check(status)
+                return name.value.decode()
+        return None
+
+    @property
+    def input_names(self) -> "Optional[list[str]]":
+        """Names of the inputs, if the file has them."""
+        names = [self._name(lib.dab_input_name, i) for i in range(self.shape.inputs)]
+        return None if None in names else names  # type: ignore[return-value]
+
+    @property
+    def output_names(self) -> "Optional[list[str]]":
+        """Names of the classes or targets, if the file has them."""
+        names = [self._name(lib.dab_output_name, i) for i in range(self.shape.outputs)]
+        return None if None in names else names  # type: ignore[return-value]
+
+    @property
+    def means(self) -> Optional[np.ndarray]:
+        """What the inputs are on average in the training data, if the file says so."""
+        found = np.empty(self.shape.inputs, np.float32)
+        status = lib.dab_model_means(self.handle, found.ctypes.data, found.size)
+        if status == _NO_MEANS:
+            return None
+        check(status)
+        return found
+
+    def attribute(
+        self,
+        x: Any,
+        groups: "Optional[Mapping[str, Iterable[Union[int, str]]]]" = None,
+        means: Any = None,
+    ) -> Attribution:
+        """Which sensor? How much smaller uncertainty and score of one input are when each of its values is set to its training
+        mean, or all values of each group: `groups={"imu": ["gyro_x", "gyro_y"], "battery": [7]}`, by name or by number. The
+        broken sensor is the first of `.ranking`. `means` are needed where the file has none (`model.means`)."""
+        x = floats(x).ravel()
+        names: "tuple[str, ...]" = tuple(self.input_names or (f"input {i}" for i in range(self.shape.inputs)))
+        numbers: Optional[np.ndarray] = None
+        if groups is not None:
+            numbers = np.full(self.shape.inputs, _NO_GROUP, np.uint32)
+            for number, (group, members) in enumerate(groups.items()):
+                for member in [members] if isinstance(members, (str, int)) else members:
+                    index = names.index(member) if member in names else member
+                    if isinstance(index, str) or not 0 <= operator.index(index) < self.shape.inputs:
+                        raise ValueError(f"group {group!r}: the model has no input {member!r}")
+                    if numbers[index] != _NO_GROUP:
+                        raise ValueError(f"group {group!r}: input {member!r} is in two groups")
+                    numbers[index] = number
+            names = tuple(groups)
+        if means is not None:
+            means = floats(means).ravel()
+            if means.size != self.shape.inputs:
+                raise ValueError(f"there are {means.size} means, the model takes {self.shape.inputs} inputs")
+        uncertainty, score = (np.empty(len(names), np.float32) for _ in range(2))
+        one = np.zeros(1, ASSESSMENT).view(np.recarray)
         one["size"] = ASSESSMENT.itemsize
-        x, y = inputs.ctypes.data, outputs.ctypes.data
-        rest = (*self._scratch(), one.ctypes.data)
-        for _ in range(len(inputs)):
-            check(lib.dab_predict(self.handle, x, inputs.shape[1], y, outputs.shape[1], *rest))
-            x, y = x + inputs.strides[0], y + outputs.strides[0]
-        return outputs
+        scratch = np.empty(lib.dab_attribution_bytes(self.handle) // 4, np.float32)
+        asked = (None if a is None else a.ctypes.data for a in (means, numbers))
+        results = (uncertainty.ctypes.data, score.ctypes.data, len(names), scratch.ctypes.data, scratch.nbytes)
+        check(lib.dab_attribute(self.handle, x.ctypes.data, x.size, *asked, *results, one.ctypes.data))
+        return Attribution(names, uncertainty, score, one[0])
 
     def explain(self, x: Any) -> Explanation:
         """Why one input is as far as it is."""
@@ -152,4 +252,4 @@ class Model:
             self.close()
 
 
-__all__ = ["VERDICTS", "Error", "Explanation", "Model"]
+__all__ = ["VERDICTS", "Attribution", "Error", "Explanation", "Model"]

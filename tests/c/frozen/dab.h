@@ -258,8 +258,19 @@ DAB_API DAB_WARN_UNUSED dab_status dab_assess_batch(const dab_model *model, cons
 DAB_API DAB_WARN_UNUSED dab_status dab_predict(const dab_model *model, const float *input, size_t inputs,
     float *outputs, size_t output_count, void *scratch, size_t scratch_bytes, dab_assessment *out);
 
+/* dab_predict for many inputs: as dab_assess_batch, with `rows` times `output_count` floats of outputs, those of one input
+ * after those of another. `output_count` is dab_shape.outputs.
+ * Returns as dab_assess_batch, or DAB_ERR_OUTPUT_LENGTH. */
+DAB_API DAB_WARN_UNUSED dab_status dab_predict_batch(const dab_model *model, const float *input, size_t rows,
+    size_t inputs, float *outputs, size_t output_count, void *scratch, size_t scratch_bytes, dab_assessment *out);
+
 /* ---------------------------------------------------------------------------------------------------------------- *
- * EXPLAIN: why is it that far?
+ * EXPLAIN: why is it that far, and which sensor makes it so?
+ *
+ *     size_t worst = 0, n = DAB_ARTIFACT_INPUTS;                         // scratch: dab_attribution_bytes(model)
+ *     if (dab_attribute(model, input, n, NULL, NULL, NULL, adds, n, scratch, sizeof scratch, &a) == DAB_OK)
+ *         for (size_t i = 1; i < n; i++) if (adds[i] > adds[worst]) worst = i;
+ *     if (dab_input_name(model, worst, name, sizeof name) == DAB_OK) show(name, adds[worst]);
  * ---------------------------------------------------------------------------------------------------------------- */
 
 /* Assesses `input`, and tells why it is as far as it is.
@@ -270,6 +281,43 @@ DAB_API DAB_WARN_UNUSED dab_status dab_predict(const dab_model *model, const flo
 DAB_API DAB_WARN_UNUSED dab_status dab_explain(const dab_model *model, const float *input, size_t inputs,
     float *distances, float *assignment, size_t codes, float *dimensions, size_t dim, void *scratch,
     size_t scratch_bytes, dab_assessment *out);
+
+/* Bytes of scratch that dab_attribute and dab_assess_without need: one input more than dab_scratch_bytes(); 0 if `model`
+ * is not a model. */
+DAB_API size_t dab_attribution_bytes(const dab_model *model);
+
+/* Which sensor? What each input, or each group of inputs, adds to the uncertainty and to the score: how much smaller they
+ * are when the group is set to its mean in the training data. The broken sensor is the largest number. A negative one
+ * speaks for a familiar input; the numbers do not add up to the score. Takes as long as groups + 1 calls of dab_assess.
+ * means: `inputs` floats, or NULL for the model's own. groups: the group of each of `inputs` inputs, counting from 0, or
+ * DAB_NONE for one that stays as it is; NULL if every input is a group of its own. uncertainty, score: `group_count`
+ * floats each, or NULL. scratch: dab_attribution_bytes(model).
+ * Returns as dab_assess, DAB_ERR_NO_MEANS if `means` is NULL and the model has none, or DAB_ERR_OUTPUT_LENGTH if a group
+ * has no place, or without groups if group_count is not `inputs`. */
+DAB_API DAB_WARN_UNUSED dab_status dab_attribute(const dab_model *model, const float *input, size_t inputs,
+    const float *means, const uint32_t *groups, float *uncertainty, float *score, size_t group_count, void *scratch,
+    size_t scratch_bytes, dab_assessment *out);
+
+/* dab_attribute one group at a time, for a loop that has time for one pass only: the assessment of `input` with the inputs
+ * of `group` at their means. What the group adds is the score of dab_assess minus the score of this. Inputs of the group
+ * may be NaN: this is also how a model judges the other sensors when one has failed.
+ * means, groups, scratch: as dab_attribute; without groups, `group` is the number of an input.
+ * Returns as dab_assess, or DAB_ERR_NO_MEANS. */
+DAB_API DAB_WARN_UNUSED dab_status dab_assess_without(const dab_model *model, const float *input, size_t inputs,
+    const float *means, const uint32_t *groups, uint32_t group, void *scratch, size_t scratch_bytes,
+    dab_assessment *out);
+
+/* The training means of the inputs, that dab_attribute goes by unless it is given others: `inputs` floats.
+ * Returns DAB_OK, DAB_ERR_NO_MEANS, DAB_ERR_OUTPUT_LENGTH, or -1 to -6 for bad pointers. */
+DAB_API DAB_WARN_UNUSED dab_status dab_model_means(const dab_model *model, float *means, size_t inputs);
+
+/* The name of an input, counting from 0, as UTF-8 with a NUL at the end, into `bytes` bytes at `name`.
+ * Returns DAB_OK, DAB_ERR_NO_NAME if the artifact does not name its inputs or has fewer, DAB_ERR_TOO_SMALL, or -1 to -6
+ * for bad pointers. After an error `name` is empty, if it has room for a NUL. */
+DAB_API DAB_WARN_UNUSED dab_status dab_input_name(const dab_model *model, size_t input, char *name, size_t bytes);
+
+/* dab_input_name of an output: of a class, or of a regression's target. */
+DAB_API DAB_WARN_UNUSED dab_status dab_output_name(const dab_model *model, size_t output, char *name, size_t bytes);
 
 /* ---------------------------------------------------------------------------------------------------------------- *
  * WATCH: may the learned controller drive? A monitor turns a stream of scores into a state.
@@ -407,7 +455,7 @@ DAB_API DAB_WARN_UNUSED dab_status dab_exploration_restore(dab_exploration *expl
 /* ---------------------------------------------------------------------------------------------------------------- *
  * STATUS NUMBERS
  *
- * -1 to -18: the call is refused. These are mistakes in the program, except DAB_ERR_NON_FINITE (a broken sensor, say),
+ * -1 to -18, -22, -23: the call is refused. These are mistakes in the program, except DAB_ERR_NON_FINITE (a broken sensor, say),
  * DAB_ERR_NOT_CALIBRATED, DAB_ERR_SAVED_STATE, DAB_ERR_MEMORY_FULL and DAB_ERR_UNKNOWN_MEMBER (the library is too old).
  * -20, -21: never use this model on this machine. -30: files. -100 and below: the artifact is damaged, of another
  * version, or breaks a rule of the format. A number never gets another meaning.
@@ -434,6 +482,9 @@ DAB_API DAB_WARN_UNUSED dab_status dab_exploration_restore(dab_exploration *expl
 #define DAB_ERR_MEMORY_FULL (-18)            /* There is no place for another taught code. */
 #define DAB_ERR_SELF_TEST (-20)              /* A known answer came out differently: do not use the model here. */
 #define DAB_ERR_SELF_TEST_DIGEST (-21)       /* Known answers agree, but not all bits behind them. */
+/* The artifact has no training means of its inputs, and none were given. */
+#define DAB_ERR_NO_MEANS (-22)
+#define DAB_ERR_NO_NAME (-23)                /* The artifact does not have this name. */
 #define DAB_ERR_FILE (-30)                   /* The file cannot be read. */
 #define DAB_ERR_NOT_AN_ARTIFACT (-100)       /* The bytes do not begin like an artifact. */
 #define DAB_ERR_TRUNCATED (-101)             /* The artifact ends too early. */
