@@ -7,7 +7,7 @@
 //! Sums are float64: after 2²⁴ values an f32 mean would not move any more. Plain additions, products and
 //! quotients, so the bits are the same on a target that does them in software.
 
-use crate::scalar::{sqrt, tame};
+use crate::scalar::{in_domain, sqrt, tame};
 
 /// What is known of the numbers so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -91,10 +91,14 @@ impl Running {
         let [count, mean, m2, range] = words;
         let (mean, m2) = (f64::from_bits(mean), f64::from_bits(m2));
         let (min, max) = (f32::from_bits(range as u32), f32::from_bits((range >> 32) as u32));
-        // The mean may be a rounding below the smallest number, never far from it.
+        // The mean may be a rounding below the smallest number, never far from it; and no number is farther from the mean
+        // than the range is wide.
         let slack = 1e-9 * (f64::from(min).abs() + f64::from(max).abs());
-        let sound = m2.is_finite()
+        let range = f64::from(max) - f64::from(min) + slack;
+        let sound = in_domain(min)
+            && in_domain(max)
             && m2 >= 0.0
+            && m2 <= count as f64 * (range * range)
             && min <= max
             && mean >= f64::from(min) - slack
             && mean <= f64::from(max) + slack

@@ -188,6 +188,15 @@ impl Call {
         status::of(result)
     }
 
+    /// Whether the one result lies over `place`.
+    ///
+    /// # Safety
+    /// The promises of dab.h, "MEMORY".
+    pub(crate) unsafe fn writes_over(&self, place: Span) -> bool {
+        // SAFETY: the caller promises that `out`, if not NULL, has as many writable bytes as its `size` says.
+        unsafe { Results::at(self.out, 1) }.is_ok_and(|out| ptr::disjoint(&[out.span()], &[place]).is_err())
+    }
+
     /// Writes the results that trust nothing, unless their place is bad or overlaps what the caller still needs.
     ///
     /// # Safety

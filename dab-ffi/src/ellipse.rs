@@ -97,10 +97,15 @@ unsafe fn init(
     if bytes == 0 {
         return Err(DAB_ERR_CONFIG);
     }
-    let room = span(storage.cast::<u64>(), bytes / size_of::<u64>())?;
+    let room = ptr::room(storage, bytes)?;
     ptr::disjoint(&[room, span(out, 1)?], &[])?;
     if storage_bytes < bytes {
         return Err(DAB_ERR_TOO_SMALL);
+    }
+    // Before anything is written: the storage may hold an ellipse that the program goes on with after an error. Without
+    // numbers the ridge is refused first.
+    if let Err(error @ EllipseError::Ridge { .. }) = EllipseView::new(ridge, dim as usize, &mut []) {
+        return Err(of(&error));
     }
     let stored = storage.cast::<Stored>();
     let floats = storage.wrapping_byte_add(DAB_ELLIPSE_HEAD_BYTES).cast::<f32>();

@@ -231,8 +231,7 @@ unsafe fn init(
     if bytes == 0 || !(found.std > 0.0 && found.std.is_finite()) {
         return Err(DAB_ERR_CONFIG);
     }
-    // As words of 8 bytes, because that is the alignment; the last one may be half used.
-    let room = span(storage.cast::<u64>(), bytes / size_of::<u64>())?;
+    let room = ptr::room(storage, bytes)?;
     let handle = span(out, 1)?;
     if storage_bytes < bytes {
         return Err(DAB_ERR_TOO_SMALL);

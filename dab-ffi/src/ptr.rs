@@ -4,6 +4,7 @@
 //! size), then those that are written against all others ([`disjoint`]), then references are made. What can be
 //! seen from numbers is checked; that the memory exists is the caller's promise (dab.h, "MEMORY").
 
+use core::ffi::c_void;
 use core::mem::{MaybeUninit, align_of, size_of};
 
 use crate::status::{
@@ -51,6 +52,15 @@ pub fn span<T>(pointer: *const T, count: usize) -> Result<Span> {
     let bytes = count.checked_mul(size_of::<T>()).ok_or(DAB_ERR_TOO_LARGE)?;
     let fits = bytes <= isize::MAX as usize && start.checked_add(bytes).is_some();
     if fits { Ok(Span { start, bytes }) } else { Err(DAB_ERR_TOO_LARGE) }
+}
+
+/// The memory of `bytes` bytes of storage at a multiple of 8; the last word of 8 bytes may be half used.
+///
+/// # Errors
+/// As [`span`].
+pub fn room(storage: *const c_void, bytes: usize) -> Result<Span> {
+    span(storage.cast::<u64>(), 1)?;
+    span(storage.cast::<u8>(), bytes)
 }
 
 /// Checks that nothing of `written` overlaps another part of `written`, or `read`.

@@ -10,7 +10,7 @@ use crate::assess::{Assessment, Call};
 use crate::memory::{Memory, opened};
 use crate::model::{Handle, loaded, scratch_span};
 use crate::ptr::{self, Span, span};
-use crate::status::{self, DAB_ERR_NULL, DAB_ERR_OUTPUT_LENGTH, DAB_ERR_OVERLAP, Result, Status};
+use crate::status::{self, DAB_ERR_NULL, DAB_ERR_OUTPUT_LENGTH, Result, Status};
 
 /// The number of a refusal.
 fn of(error: &TeachError) -> Status {
@@ -93,7 +93,7 @@ pub unsafe extern "C" fn dab_teach(
     let call = Call::new(model, (input, inputs), (scratch, scratch_bytes), out);
     // SAFETY: `taught` checks every pointer; the caller promises what dab.h says under "MEMORY", and a memory without
     // another user.
-    unsafe { end(&call, taught(&call, memory, true)) }
+    unsafe { end(&call, memory, taught(&call, memory, true)) }
 }
 
 /// dab_assess where what was taught counts as familiar: the uncertainty is the smaller one of the model's and of the
@@ -112,19 +112,18 @@ pub unsafe extern "C" fn dab_assess_taught(
     let call = Call::new(model, (input, inputs), (scratch, scratch_bytes), out);
     // SAFETY: `taught` checks every pointer; the caller promises what dab.h says under "MEMORY", and a memory without
     // another user.
-    unsafe { end(&call, taught(&call, memory, false)) }
+    unsafe { end(&call, memory, taught(&call, memory, false)) }
 }
 
-/// [`Call::end`], which does not know the memory: a result that may lie over it is left alone.
+/// [`Call::end`], which does not know the memory: a result that lies over it is left alone.
 ///
 /// # Safety
-/// As [`Call::end`].
-unsafe fn end(call: &Call, result: Result<()>) -> Status {
-    if result == Err(DAB_ERR_OVERLAP) {
-        return DAB_ERR_OVERLAP;
-    }
-    // SAFETY: the caller of this function promises what `end` asks.
-    unsafe { call.end(1, result) }
+/// As [`Call::end`] and [`opened`].
+unsafe fn end(call: &Call, memory: *mut Memory, result: Result<()>) -> Status {
+    // SAFETY: the caller promises a memory without another user.
+    let place = unsafe { opened(memory) }.map_or(Span::NONE, |(_, _, place)| place);
+    // SAFETY: the caller of this function promises what `writes_over` and `end` ask.
+    unsafe { if call.writes_over(place) { status::of(result) } else { call.end(1, result) } }
 }
 
 /// # Safety

@@ -5,6 +5,7 @@ pub mod attack;
 pub mod bits;
 pub mod c_cases;
 pub mod c_replay;
+pub mod face;
 pub mod golden;
 pub mod markdown;
 pub mod patch;

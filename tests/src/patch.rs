@@ -13,17 +13,25 @@ use dab_core::artifact::{AlignedBytes, Part};
 /// Bytes of the header.
 pub const HEADER: usize = 64;
 
-/// CRC-32C, bit by bit, straight from its definition.
+/// What each byte does to a CRC-32C, bit by bit, straight from its definition.
+const CRC: [u32; 256] = {
+    let (mut table, mut byte) = ([0u32; 256], 0);
+    while byte < 256 {
+        let (mut crc, mut bit) = (byte as u32, 0);
+        while bit < 8 {
+            crc = if crc & 1 == 1 { crc >> 1 ^ 0x82f6_3b78 } else { crc >> 1 };
+            bit += 1;
+        }
+        table[byte] = crc;
+        byte += 1;
+    }
+    table
+};
+
+/// CRC-32C.
 #[must_use]
 pub fn crc32c(bytes: &[u8]) -> u32 {
-    let mut crc = !0u32;
-    for &byte in bytes {
-        crc ^= u32::from(byte);
-        for _ in 0..8 {
-            crc = if crc & 1 == 1 { crc >> 1 ^ 0x82f6_3b78 } else { crc >> 1 };
-        }
-    }
-    !crc
+    !bytes.iter().fold(!0, |crc, byte| crc >> 8 ^ CRC[usize::from(crc as u8 ^ byte)])
 }
 
 /// Makes both checksums fit the bytes again.

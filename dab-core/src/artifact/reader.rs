@@ -272,8 +272,10 @@ impl Allowed {
     pub(super) const PROBABILITY: Self =
         Self { least: f32::from_bits(1), most: 1.0f32.next_down(), domain: false };
 
+    /// Never −0: it would be a second encoding of a model.
     pub(super) fn has(&self, x: f32) -> bool {
-        self.least <= x && x <= self.most && (!self.domain || in_domain(x))
+        let positive_zero = x != 0.0 || x.is_sign_positive();
+        self.least <= x && x <= self.most && (!self.domain || in_domain(x)) && positive_zero
     }
 }
 

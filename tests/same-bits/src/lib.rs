@@ -71,6 +71,12 @@ impl Random {
         Self(0x9e37_79b9)
     }
 
+    /// Another sequence; the seed is not 0.
+    #[must_use]
+    pub const fn seeded(seed: u32) -> Self {
+        Self(seed)
+    }
+
     fn bits(&mut self) -> u32 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 17;

@@ -1,0 +1,429 @@
+//! The caller's memory, and the rules of dab.h as a model.
+//!
+//! A call is described before it is made: which memory it reads and writes, and every [`Rules::fault`] that dab.h names. It
+//! must return one of these, or DAB_OK exactly if there is none; and only what it may write may have changed.
+
+use std::collections::BTreeSet;
+
+use dab::status::{
+    DAB_ERR_MISALIGNED, DAB_ERR_NOT_INITIALIZED, DAB_ERR_NULL, DAB_ERR_OVERLAP, DAB_ERR_STRUCT_SIZE,
+    DAB_ERR_TOO_LARGE, DAB_OK,
+};
+use libfuzzer_sys::arbitrary::{Error, Result, Unstructured};
+
+/// A call that would break a promise of the caller is not made.
+pub const UNLAWFUL: Error = Error::IncorrectFormat;
+
+/// Where memory lies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Span {
+    pub start: usize,
+    pub bytes: usize,
+}
+
+impl Span {
+    pub const NONE: Self = Self { start: 0, bytes: 0 };
+
+    pub const fn end(self) -> usize {
+        self.start + self.bytes
+    }
+
+    pub const fn overlaps(self, other: Self) -> bool {
+        self.bytes > 0 && other.bytes > 0 && self.start < other.end() && other.start < self.end()
+    }
+
+    fn within(self, other: Self) -> bool {
+        self.start >= other.start && self.end() <= other.end()
+    }
+}
+
+/// Blocks of memory, each an allocation of its own, so that AddressSanitizer sees the ends of every one.
+pub struct World {
+    blocks: Vec<Box<[u64]>>,
+}
+
+/// Inputs, results, scratch and structs.
+pub const GROUND: usize = 0;
+/// Storage of the model.
+pub const STORAGE: usize = 1;
+/// Bytes of the artifact.
+pub const ARTIFACT: usize = 2;
+/// Storage of the memory.
+pub const MEMORY: usize = 3;
+/// The monitor.
+pub const MONITOR: usize = 4;
+/// The exploration bonus.
+pub const EXPLORATION: usize = 5;
+/// Storage of the ellipse.
+pub const ELLIPSE: usize = 6;
+
+/// Bytes between the places in [`GROUND`] that most pointers lead to.
+const STRIDE: usize = 384;
+const PLACES: usize = 10;
+
+impl World {
+    pub fn new(artifact: &[u8], sizes: [usize; 5]) -> Self {
+        let [storage, memory, monitor, exploration, ellipse] = sizes;
+        let bytes = [STRIDE * PLACES, storage, artifact.len(), memory, monitor, exploration, ellipse];
+        let mut blocks: Vec<Box<[u64]>> =
+            bytes.iter().map(|n| vec![0; n.div_ceil(8)].into_boxed_slice()).collect();
+        for (i, word) in blocks[GROUND].iter_mut().enumerate() {
+            // Two floats between −2 and 2.
+            let float = |k: usize| u64::from(((k * 37 % 65) as f32 / 16.0 - 2.0).to_bits());
+            *word = float(2 * i) | float(2 * i + 1) << 32;
+        }
+        let mut world = Self { blocks };
+        world.write(world.span(ARTIFACT).start, artifact);
+        world
+    }
+
+    pub fn span(&self, block: usize) -> Span {
+        Span { start: self.blocks[block].as_ptr().addr(), bytes: 8 * self.blocks[block].len() }
+    }
+
+    /// The block that memory lies in, whole.
+    fn block_of(&self, span: Span) -> Option<usize> {
+        (0..self.blocks.len()).find(|&b| span.within(self.span(b)))
+    }
+
+    pub fn pointer<T>(&mut self, address: usize) -> *mut T {
+        let at = Span { start: address, bytes: 0 };
+        match self.block_of(at) {
+            // With the provenance of the block.
+            Some(b) => {
+                let start = self.span(b).start;
+                self.blocks[b].as_mut_ptr().cast::<u8>().wrapping_add(address - start).cast()
+            }
+            None => std::ptr::without_provenance_mut(address),
+        }
+    }
+
+    fn bytes(&self, span: Span) -> Option<Vec<u8>> {
+        let block = self.block_of(span)?;
+        let offset = span.start - self.span(block).start;
+        let byte = |i: usize| (self.blocks[block][i / 8] >> (8 * (i % 8))) as u8;
+        Some((offset..offset + span.bytes).map(byte).collect())
+    }
+
+    pub fn write(&mut self, address: usize, bytes: &[u8]) {
+        let span = Span { start: address, bytes: bytes.len() };
+        let Some(block) = self.block_of(span) else { return };
+        let offset = address - self.span(block).start;
+        for (i, &byte) in bytes.iter().enumerate() {
+            let (word, shift) = ((offset + i) / 8, 8 * ((offset + i) % 8));
+            let old = &mut self.blocks[block][word];
+            *old = *old & !(0xff << shift) | u64::from(byte) << shift;
+        }
+    }
+
+    pub fn floats(&self, span: Span) -> Vec<f32> {
+        let bytes = self.bytes(span).unwrap_or_default();
+        bytes.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect()
+    }
+
+    pub fn word(&self, address: usize) -> Option<u32> {
+        let bytes = self.bytes(Span { start: address, bytes: 4 })?;
+        Some(u32::from_le_bytes(*bytes.first_chunk()?))
+    }
+
+    fn snapshot(&self) -> Vec<Box<[u64]>> {
+        self.blocks.clone()
+    }
+
+    /// An address: mostly one of a few places that do not overlap, sometimes NULL, misaligned, or in other memory.
+    pub fn address(&self, u: &mut Unstructured<'_>) -> Result<usize> {
+        let ground = self.span(GROUND).start;
+        Ok(match u.int_in_range(0..=31u8)? {
+            0 => 0,
+            1 => ground + u.choose_index(STRIDE * PLACES)?,
+            2 => {
+                let block = self.span(u.int_in_range(STORAGE..=self.blocks.len() - 1)?);
+                block.start + u.choose_index(block.bytes)? / 4 * 4
+            }
+            _ => ground + STRIDE * u.choose_index(PLACES)? + 4 * u.int_in_range(0..=2usize)? * u.int_in_range(0..=1)?,
+        })
+    }
+}
+
+/// A length: mostly the right one.
+pub fn count(u: &mut Unstructured<'_>, right: usize) -> Result<usize> {
+    Ok(match u.int_in_range(0..=15u8)? {
+        0 => 0,
+        1 => right + 1,
+        2 => right.saturating_sub(1),
+        3 => u.int_in_range(0..=64)?,
+        4 => *u.choose(&[usize::MAX, usize::MAX / 4, isize::MAX as usize / 4 + 1, 1 << 62])?,
+        _ => right,
+    })
+}
+
+/// One call before it is made.
+#[derive(Default)]
+pub struct Rules {
+    pub faults: BTreeSet<i32>,
+    /// Refusals that depend on more than these rules know.
+    pub maybe: Option<i32>,
+    /// Written on success.
+    written: Vec<Span>,
+    /// Scratch: its contents mean nothing.
+    scratch: Option<Span>,
+    /// Read, or kept by an object of the call.
+    read: Vec<Span>,
+    /// A valid dab_assessment, which trusts nothing after an error.
+    result: Option<Span>,
+    /// Objects that the call may change.
+    changed: Vec<Span>,
+    /// Scratch within them, which means nothing, so that it may change on an error, too.
+    within: Vec<Span>,
+}
+
+impl Rules {
+    pub fn fault(&mut self, status: i32, holds: bool) {
+        if holds {
+            self.faults.insert(status);
+        }
+    }
+
+    /// Memory of `count` values of `size` bytes; `required` where NULL is a mistake even for none.
+    fn memory(
+        &mut self,
+        world: &World,
+        address: usize,
+        count: usize,
+        size: usize,
+        align: usize,
+        required: bool,
+    ) -> Result<Span> {
+        self.fault(DAB_ERR_NULL, address == 0 && (count > 0 || required));
+        if count == 0 || address == 0 {
+            return Ok(Span::NONE);
+        }
+        if !address.is_multiple_of(align) {
+            self.fault(DAB_ERR_MISALIGNED, true);
+        }
+        let bytes = count.checked_mul(size).filter(|b| *b <= isize::MAX as usize);
+        let Some(bytes) = bytes.filter(|b| address.checked_add(*b).is_some()) else {
+            self.fault(DAB_ERR_TOO_LARGE, true);
+            return Ok(Span::NONE);
+        };
+        let span = Span { start: address, bytes };
+        // The caller promises that memory exists.
+        if world.block_of(span).is_none() { Err(UNLAWFUL) } else { Ok(span) }
+    }
+
+    pub fn reads(&mut self, w: &World, address: usize, count: usize, required: bool) -> Result<Span> {
+        let span = self.memory(w, address, count, 4, 4, required)?;
+        self.read.push(span);
+        Ok(span)
+    }
+
+    pub fn read_bytes(&mut self, w: &World, address: usize, count: usize, required: bool) -> Result<Span> {
+        let span = self.memory(w, address, count, 1, 1, required)?;
+        self.read.push(span);
+        Ok(span)
+    }
+
+    pub fn writes(&mut self, w: &World, address: usize, count: usize, size: usize, align: usize) -> Result<Span> {
+        let span = self.memory(w, address, count, size, align, false)?;
+        self.written.push(span);
+        Ok(span)
+    }
+
+    pub fn scratch(&mut self, w: &World, address: usize, bytes: usize) -> Result<Span> {
+        let span = self.memory(w, address, bytes / 4, 4, 4, true)?;
+        self.scratch = Some(span);
+        Ok(span)
+    }
+
+    /// `rows` structs that say their size; most of them are given a valid one.
+    pub fn structs(
+        &mut self,
+        w: &mut World,
+        address: usize,
+        rows: usize,
+        own: usize,
+        align: usize,
+        u: &mut Unstructured<'_>,
+    ) -> Result<Span> {
+        self.fault(DAB_ERR_NULL, address == 0);
+        if address == 0 {
+            return Ok(Span::NONE);
+        }
+        if !address.is_multiple_of(align.max(4)) {
+            self.fault(DAB_ERR_MISALIGNED, true);
+            return Ok(Span::NONE);
+        }
+        let size = match u.int_in_range(0..=15u8)? {
+            0 => u.int_in_range(0..=600)?,
+            1 => own + 8,
+            _ => own,
+        };
+        // Only where nothing else lies.
+        if (Span { start: address, bytes: 4 }).within(w.span(GROUND)) {
+            w.write(address, &(size as u32).to_le_bytes());
+        }
+        let size = w.word(address).ok_or(UNLAWFUL)? as usize;
+        let newer = size > own && size <= 512 && size.is_multiple_of(align);
+        if size != own && !newer {
+            self.fault(DAB_ERR_STRUCT_SIZE, true);
+            return Ok(Span::NONE);
+        }
+        self.memory(w, address, rows, size, align, false)
+    }
+
+    pub fn results(
+        &mut self,
+        w: &mut World,
+        address: usize,
+        rows: usize,
+        own: usize,
+        align: usize,
+        u: &mut Unstructured<'_>,
+    ) -> Result<Span> {
+        let span = self.structs(w, address, rows, own, align, u)?;
+        self.written.push(span);
+        Ok(span)
+    }
+
+    pub fn assessments(
+        &mut self,
+        w: &mut World,
+        address: usize,
+        rows: usize,
+        u: &mut Unstructured<'_>,
+    ) -> Result<Span> {
+        let span = self.results(w, address, rows, 56, 4, u)?;
+        self.result = (span.bytes > 0).then_some(span);
+        Ok(span)
+    }
+
+    /// The handle of an object in `block`: mostly the right one.
+    pub fn object(
+        &mut self,
+        w: &World,
+        block: usize,
+        live: bool,
+        changes: bool,
+        u: &mut Unstructured<'_>,
+    ) -> Result<usize> {
+        let right = w.span(block).start;
+        let (address, status) = match u.int_in_range(0..=31u8)? {
+            0 => (0, DAB_ERR_NULL),
+            1 => (right + u.int_in_range(1..=3)?, DAB_ERR_MISALIGNED),
+            2 => (w.span(GROUND).start + 8 * u.int_in_range(0..=7)?, DAB_ERR_NOT_INITIALIZED),
+            _ if !live => (right, DAB_ERR_NOT_INITIALIZED),
+            _ => {
+                let span = w.span(block);
+                if changes { self.changed.push(span) } else { self.read.push(span) }
+                return Ok(right);
+            }
+        };
+        // Memory that has a tag by accident.
+        let word = w.word(address & !7).unwrap_or(0).to_le_bytes();
+        if status == DAB_ERR_NOT_INITIALIZED && word.starts_with(b"dab") {
+            return Err(UNLAWFUL);
+        }
+        self.fault(status, true);
+        Ok(address)
+    }
+
+    /// Other memory that belongs to an object of the call.
+    pub fn keeps(&mut self, span: Span) {
+        self.read.push(span);
+    }
+
+    pub fn changes(&mut self, span: Span) {
+        self.changed.push(span);
+    }
+
+    /// The scratch that a memory has in it: the distances of `codes` codes, and one input of `dim` dimensions.
+    pub fn memory_scratch(&mut self, w: &World, (codes, dim): (usize, usize)) {
+        let floats = w.span(MEMORY).start + dab::memory::DAB_MEMORY_HEAD_BYTES;
+        self.within.push(Span { start: floats + 8 * codes, bytes: 4 * codes });
+        self.within.push(Span { start: floats + 4 * codes * (3 + 2 * dim), bytes: 8 * dim });
+    }
+
+    /// The scratch that an ellipse has in it: one vector of features.
+    pub fn ellipse_scratch(&mut self, w: &World, dim: usize) {
+        let floats = w.span(ELLIPSE).start + dab::ellipse::DAB_ELLIPSE_HEAD_BYTES;
+        self.within.push(Span { start: floats + 2 * dim * (dim + 1), bytes: 4 * dim });
+    }
+
+    /// Makes the call and judges it.
+    ///
+    /// # Panics
+    /// When a rule is broken.
+    pub fn judge(
+        mut self,
+        world: &mut World,
+        name: &str,
+        call: impl FnOnce(&mut World) -> i32,
+    ) -> Result<Option<()>> {
+        let mut written = self.written.clone();
+        written.extend(self.scratch);
+        written.extend(&self.changed);
+        written.retain(|s| s.bytes > 0);
+        for (i, a) in written.iter().enumerate() {
+            let others = written[i + 1..].iter().chain(&self.read);
+            if others.into_iter().any(|b| a.overlaps(*b)) {
+                self.faults.insert(DAB_ERR_OVERLAP);
+            }
+        }
+        // Writing over an object that the call does not know breaks the promise that it stays unchanged.
+        let known = |span: Span| self.read.iter().chain(&self.changed).any(|s| span.overlaps(*s));
+        for span in &written {
+            if (STORAGE..world.blocks.len()).any(|b| span.overlaps(world.span(b))) && !known(*span) {
+                return Err(UNLAWFUL);
+            }
+        }
+        let before = world.snapshot();
+        let status = call(world);
+        if self.faults.is_empty() {
+            let sound = status == DAB_OK || Some(status) == self.maybe;
+            assert!(sound, "{name} is refused without a reason: {status}");
+        } else {
+            assert!(self.faults.contains(&status), "{name} returns {status}, not one of {:?}", self.faults);
+        }
+        let mut allowed: Vec<Span> = Vec::new();
+        if status == DAB_OK {
+            allowed = written;
+        } else {
+            if !self.faults.contains(&DAB_ERR_OVERLAP) {
+                allowed.extend(self.scratch);
+            }
+            allowed.extend(self.distrusted(world, name));
+            allowed.extend(&self.within);
+        }
+        for (block, old) in before.iter().enumerate() {
+            let start = world.span(block).start;
+            let words = old.iter().zip(&world.blocks[block]).enumerate();
+            for (i, (old, new)) in words.filter(|(_, (old, new))| old != new) {
+                for byte in (0..8).filter(|b| (old ^ new) >> (8 * b) & 0xff != 0) {
+                    let at = Span { start: start + 8 * i + byte, bytes: 1 };
+                    let may = allowed.iter().any(|s| s.overlaps(at));
+                    assert!(may, "{name} ({status}) writes byte {} of block {block}", 8 * i + byte);
+                }
+            }
+        }
+        Ok((status == DAB_OK).then_some(()))
+    }
+
+    /// After an error: the results, if their place is right, trust nothing.
+    fn distrusted(&self, world: &World, name: &str) -> Option<Span> {
+        let result = self.result?;
+        let kept = self.read.iter().chain(&self.changed);
+        if kept.into_iter().any(|s| s.overlaps(result)) {
+            return None;
+        }
+        let others = self.written.iter().filter(|s| **s != result).chain(&self.scratch);
+        let clear = !others.into_iter().any(|s| s.overlaps(result));
+        if clear && !self.faults.contains(&DAB_ERR_TOO_LARGE) {
+            let flags = world.word(result.start + 4);
+            let [uncertainty, p_value] = [8, 12].map(|at| world.word(result.start + at).map(f32::from_bits));
+            let verdict = world.word(result.start + 16);
+            assert_eq!((flags, verdict), (Some(0), Some(0)), "{name}: something is trusted after an error");
+            assert_eq!((uncertainty, p_value), (Some(f32::MAX), Some(-1.0)), "{name}");
+        }
+        Some(result)
+    }
+}

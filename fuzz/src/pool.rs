@@ -1,0 +1,27 @@
+//! Small models of every kind, made once.
+
+use std::sync::OnceLock;
+
+use dab_core::CovarianceKind;
+
+use crate::specs::{Random, any, real, same_bits};
+
+/// Bytes of a small model.
+const SMALL: usize = 640;
+
+/// The bytes of each model: the seeds of the corpus, and what a liar starts from.
+pub fn models() -> &'static [(String, Vec<u8>)] {
+    static MODELS: OnceLock<Vec<(String, Vec<u8>)>> = OnceLock::new();
+    MODELS.get_or_init(|| {
+        let named = real().into_iter().chain(same_bits()).enumerate();
+        let mut models: Vec<_> = named.map(|(i, (name, spec))| (format!("{name}-{i}"), spec)).collect();
+        let mut random = Random(18);
+        for kind in CovarianceKind::ALL {
+            // Small ones: the fuzzer gets through more of them.
+            let small = std::iter::repeat_with(|| any(&mut random, kind, 1.0));
+            let small = small.filter(|spec| spec.to_bytes().is_ok_and(|bytes| bytes.len() < SMALL));
+            models.extend(small.take(3).enumerate().map(|(i, s)| (format!("{}-any-{i}", kind.name()), s)));
+        }
+        models.into_iter().map(|(name, spec)| (name, spec.to_bytes().expect("a model"))).collect()
+    })
+}
