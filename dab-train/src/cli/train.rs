@@ -1,7 +1,6 @@
 //! `dab train`: an experiment file in, a folder of results out.
 
 use std::{
-    fs,
     io::Write,
     path::{Path, PathBuf},
     sync::Arc,
@@ -112,7 +111,7 @@ impl Args {
         if self.options.changes.is_empty() {
             return self.options.run(&Experiment::read(path)?, None);
         }
-        let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text = crate::support::limits::read_text(path).with_context(|| format!("cannot read {}", path.display()))?;
         let table = text.parse().with_context(|| format!("{} is not TOML", path.display()))?;
         self.options.run(&self.options.changed(table)?, None)
     }

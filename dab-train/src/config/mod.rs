@@ -328,7 +328,7 @@ impl Experiment {
     /// # Errors
     /// When the file cannot be read, is not such a TOML, or contradicts itself.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        let text = std::fs::read_to_string(path)
+        let text = crate::support::limits::read_text(path)
             .with_context(|| format!("cannot read {}", path.display()))
             .map_err(Error::Experiment)?;
         Self::parse(&text)

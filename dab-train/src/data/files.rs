@@ -19,9 +19,15 @@ use npyz::{DType, NpyFile, NpyHeader, Order, TypeChar};
 use zip::ZipArchive;
 
 use super::{
-    rows::{Header, TextFormat, csv::Text, npy::Scalar, unpack::unpack},
+    rows::{
+        Header, TextFormat,
+        csv::Text,
+        npy::{Scalar, header},
+        unpack::unpack,
+    },
     table::Table,
 };
+use crate::support::limits;
 
 /// What may stand before a `:part`.
 const PART_EXTENSIONS: [&str; 3] = [".npz", ".csv", ".csv.gz"];
@@ -283,7 +289,7 @@ impl Npz {
     fn read(&mut self, key: &str) -> Result<(NpyHeader, Vec<u8>)> {
         let here = self.here(key);
         let mut file = self.entry(key)?;
-        let header = NpyHeader::from_reader(&mut file).with_context(|| here.clone())?;
+        let header = header(&mut file).with_context(|| here.clone())?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).context(here)?;
         Ok((header, bytes))
@@ -335,8 +341,7 @@ impl Npz {
 /// Header and data of an npy file.
 fn read_npy(path: &Path) -> Result<(NpyHeader, Vec<u8>)> {
     let mut file = BufReader::new(open(path)?);
-    let header =
-        NpyHeader::from_reader(&mut file).with_context(|| format!("{} is no npy file", path.display()))?;
+    let header = header(&mut file).with_context(|| format!("{} is no npy file", path.display()))?;
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).with_context(|| format!("cannot read {}", path.display()))?;
     Ok((header, bytes))
@@ -345,6 +350,9 @@ fn read_npy(path: &Path) -> Result<(NpyHeader, Vec<u8>)> {
 /// The values of an array one by one, as they are stored.
 fn values<'a>(header: &NpyHeader, bytes: &'a [u8]) -> Result<(Scalar, impl Fn(usize) -> &'a [u8])> {
     let scalar = Scalar::new(&header.dtype())?;
+    let shape = header.shape();
+    // Without this, a file of a hundred bytes could have any number of rows.
+    ensure!(shape.iter().skip(1).all(|&n| n > 0), "shape {shape:?}: its rows are empty");
     let count = header.shape().iter().try_fold(scalar.size as u64, |product, &n| product.checked_mul(n));
     ensure!(count.is_some_and(|count| count <= bytes.len() as u64), "its numbers end too early");
     Ok((scalar, move |at: usize| &bytes[at * scalar.size..(at + 1) * scalar.size]))
@@ -372,6 +380,9 @@ fn array_labels(header: &NpyHeader, bytes: &[u8]) -> Result<Labels> {
     if let DType::Plain(kind) = header.dtype()
         && matches!(kind.type_char(), TypeChar::UnicodeStr | TypeChar::ByteStr)
     {
+        let size = header.dtype().num_bytes().unwrap_or(0);
+        let needed = size.checked_mul(count).filter(|_| size > 0);
+        ensure!(needed.is_some_and(|needed| needed <= bytes.len()), "its words end too early, or are empty");
         return Ok(Labels::Words(NpyFile::with_header(header.clone(), bytes).into_vec()?));
     }
     let (scalar, value) = values(header, bytes).context("labels are whole numbers or text")?;
@@ -382,7 +393,8 @@ fn array_labels(header: &NpyHeader, bytes: &[u8]) -> Result<Labels> {
 fn open_text(source: &FilePart) -> Result<Text> {
     let here = || format!("cannot read {}", source.path.display());
     let unpacked = unpack(Box::new(open(&source.path)?)).with_context(here)?;
-    let text = Text::new(unpacked.reader, source.text).with_context(|| source.path.display().to_string())?;
+    let reader = limits::endless_unless(&source.path, unpacked.reader);
+    let text = Text::new(Box::new(limits::lines(reader)), source.text).with_context(|| source.path.display().to_string())?;
     ensure!(text.columns > 0, "{} is empty", source.path.display());
     Ok(text)
 }

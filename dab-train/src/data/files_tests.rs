@@ -160,3 +160,54 @@ fn ragged_rows_and_other_separators_are_said() {
     let written = TextFormat { delimiter: b';', ..TextFormat::default() };
     assert_eq!(table(&source.written(written), None).unwrap().0.values, [1.0, 2.0, 3.0, 4.0]);
 }
+
+/// An array file of that header and those bytes behind it, of format version 1.
+fn npy(header: &str, data: &[u8]) -> Vec<u8> {
+    let length = (header.len() as u16).to_le_bytes();
+    [b"\x93NUMPY\x01\x00", &length[..], header.as_bytes(), data].concat()
+}
+
+#[test]
+fn sizes_that_a_header_states_are_not_believed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.npy");
+    let words = |bytes: &[u8], labels: bool| {
+        std::fs::write(&path, bytes).unwrap();
+        let source = FilePart::parse(path.to_str().unwrap());
+        let found = if labels { super::labels(&source).map(|_| ()) } else { table(&source, None).map(|_| ()) };
+        format!("{:#}", found.unwrap_err())
+    };
+    let shaped = |kind: &str, shape: &str| {
+        npy(&format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({shape}), }}\n"), b"1234")
+    };
+    // A header that says that it has 4 GB.
+    let long = [b"\x93NUMPY\x02\x00", &u32::MAX.to_le_bytes()[..], b"{'descr'"].concat();
+    assert!(words(&long, false).contains("the header says that it has 4294967295 bytes, allowed are 65536"));
+    let huge = "1099511627776, 1099511627776";
+    assert!(words(&shaped("<f4", huge), false).contains("no file has room for an array of shape"));
+    assert!(words(&shaped("<f4", "1099511627776, 2"), false).contains("its numbers end too early"));
+    assert!(words(&shaped("<f4", "1099511627776, 0"), false).contains("its rows are empty"));
+    assert!(words(&shaped("<U0", "1099511627776,"), true).contains("its words end too early, or are empty"));
+    assert!(words(&shaped("<U9", "1099511627776,"), true).contains("its words end too early, or are empty"));
+}
+
+#[test]
+fn one_layer_of_gzip_is_unpacked() {
+    let pack = |bytes: &[u8]| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.csv.gz");
+    let source = FilePart::parse(path.to_str().unwrap());
+    std::fs::write(&path, pack(b"1,2\n3,4\n")).unwrap();
+    assert_eq!(table(&source, None).unwrap().0.values, [1.0, 2.0, 3.0, 4.0]);
+    std::fs::write(&path, pack(&pack(b"1,2\n3,4\n"))).unwrap();
+    let error = format!("{:#}", table(&source, None).unwrap_err());
+    assert!(error.contains("it was compressed twice: gunzip it once"), "{error}");
+    // 100 KB that unpack to 100 MB of one line.
+    std::fs::write(&path, pack(&vec![b'1'; 100 << 20])).unwrap();
+    let error = format!("{:#}", table(&source, None).unwrap_err());
+    assert!(error.contains("a line has more than 67108864 bytes: is it text?"), "{error}");
+}

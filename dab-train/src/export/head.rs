@@ -15,7 +15,7 @@ use crate::learn::retrofit::Affine;
 /// When there is no such file, or it has no such layer.
 pub fn read(path: &Path) -> Result<Affine> {
     let name = path.display();
-    let bytes = std::fs::read(path).with_context(|| format!("cannot read {name}"))?;
+    let bytes = crate::support::limits::read(path).with_context(|| format!("cannot read {name}"))?;
     parse(&bytes).with_context(|| format!("{name} is no last layer"))
 }
 

@@ -281,7 +281,7 @@ pub fn read(path: &Path, experiment: &Experiment, progress: &mut RunState) -> Re
 /// # Errors
 /// When it cannot be read.
 pub fn bytes(path: &Path) -> Result<Vec<u8>> {
-    fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+    crate::support::limits::read(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
 /// [`read`] of a checkpoint's bytes.

@@ -8,7 +8,7 @@
 //! them. A file must hold every tensor of the network in its shape, and nothing else but the last dense layer, which the
 //! bottleneck replaces. Where the file's name ends in the first digits of its SHA-256, as PyTorch's do, it is checked.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{collections::BTreeMap, path::Path};
 
 use anyhow::{Context, Result, bail, ensure};
 use burn::tensor::{Tensor, TensorData};
@@ -195,7 +195,7 @@ fn from_pytorch(_: &Path) -> Result<BTreeMap<String, Stored>> {
 }
 
 fn from_safetensors(path: &Path) -> Result<BTreeMap<String, Stored>> {
-    let bytes = fs::read(path)?;
+    let bytes = crate::support::limits::read(path)?;
     let file = SafeTensors::deserialize(&bytes)?;
     let mut found = BTreeMap::new();
     for (name, view) in file.iter().filter(|(name, _)| !name.ends_with(COUNTER)) {

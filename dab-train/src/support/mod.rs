@@ -3,6 +3,7 @@
 pub mod device;
 pub mod digest;
 pub mod files;
+pub mod limits;
 pub mod matrix;
 pub mod memory;
 pub mod parallel;

@@ -83,11 +83,20 @@ impl Images for Folder {
     }
 }
 
+/// An image may take this many times the bytes of its file, and 16 MB: photographs take 10 to 30 times, an image of one
+/// colour as PNG about 1000 times.
+const LARGEST_FACTOR: u64 = 2048;
+const SMALLEST_LIMIT: u64 = 1 << 24;
+
 fn decode(path: &Path) -> Result<DynamicImage> {
     let here = || format!("cannot read the image {}", path.display());
-    let reader = image::ImageReader::open(path).with_context(here)?;
+    let bytes = std::fs::metadata(path).with_context(here)?.len();
     // Endings lie: some of ImageNet's .JPEG files are PNG.
-    reader.with_guessed_format().with_context(here)?.decode().with_context(here)
+    let mut reader = image::ImageReader::open(path).with_context(here)?.with_guessed_format().with_context(here)?;
+    let mut limits = image::Limits::no_limits();
+    limits.max_alloc = Some(SMALLEST_LIMIT + LARGEST_FACTOR * bytes);
+    reader.limits(limits);
+    reader.decode().with_context(here)
 }
 
 /// A random part of random size and aspect, resized to `side`.
@@ -121,6 +130,26 @@ fn centre(image: &DynamicImage, side: usize) -> DynamicImage {
 #[cfg(test)]
 mod tests {
     use super::{super::cifar::reference, *};
+
+    #[test]
+    fn a_small_file_cannot_ask_for_the_memory_of_a_huge_image() {
+        let chunk = |kind: &[u8; 4], data: &[u8]| {
+            let mut sum = flate2::Crc::new();
+            sum.update(kind);
+            sum.update(data);
+            let length = (data.len() as u32).to_be_bytes();
+            [&length[..], kind, data, &sum.sum().to_be_bytes()].concat()
+        };
+        // 30 000 × 30 000 pixels of three colours: 2.7 GB, from 57 bytes.
+        let size = 30_000u32.to_be_bytes();
+        let header = chunk(b"IHDR", &[&size[..], &size, &[8, 2, 0, 0, 0]].concat());
+        let end = [chunk(b"IDAT", &[]), chunk(b"IEND", &[])].concat();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("huge.png");
+        fs::write(&path, [b"\x89PNG\r\n\x1a\n", &header[..], &end].concat()).unwrap();
+        let error = format!("{:#}", decode(&path).unwrap_err());
+        assert!(error.contains("huge.png") && error.to_lowercase().contains("limit"), "{error}");
+    }
 
     #[test]
     fn classes_are_folders_and_a_damaged_file_is_named() {

@@ -22,6 +22,7 @@ use self::{
     unpack::{Unpacked, unpack},
 };
 use super::files::{FilePart, Npz};
+use crate::support::limits;
 
 /// Bytes per read of a file.
 const BUFFER: usize = 1 << 18;
@@ -227,7 +228,8 @@ impl RowReader {
             let rows = NpyRows::new(Box::new(whole), file.map(PathBuf::as_path), layout)?;
             Ok(Self(Format::Npy(Box::new(rows))))
         } else {
-            Ok(Self(Format::Csv(Box::new(CsvRows::new(Box::new(whole), total, layout)?))))
+            let lines = Box::new(limits::lines(whole));
+            Ok(Self(Format::Csv(Box::new(CsvRows::new(lines, total, layout)?))))
         }
     }
 

@@ -4,7 +4,7 @@
 //! one read per column: constant memory too, but it needs a file.
 
 use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -90,6 +90,37 @@ impl Scalar {
     }
 }
 
+/// Most bytes of the header of an array: NumPy's own have about 100.
+const HEADER: usize = 1 << 16;
+
+/// The header of an array. It states its own length, which is not believed.
+pub(crate) fn header(reader: &mut impl Read) -> io::Result<NpyHeader> {
+    let mut start = vec![0; 10];
+    reader.read_exact(&mut start)?;
+    let length = match start[6] {
+        0 | 1 => usize::from(u16::from_le_bytes([start[8], start[9]])),
+        _ => {
+            let mut more = [0; 2];
+            reader.read_exact(&mut more)?;
+            start.extend(more);
+            u32::from_le_bytes([start[8], start[9], more[0], more[1]]) as usize
+        }
+    };
+    if length > HEADER {
+        let fact = format!("the header says that it has {length} bytes, allowed are {HEADER}");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, fact));
+    }
+    let header = NpyHeader::from_reader(Cursor::new(start).chain(reader))?;
+    // The place of a value in the file must be a number.
+    let values = header.shape().iter().try_fold(1u64, |product, &n| product.checked_mul(n));
+    let bytes = values.and_then(|n| n.checked_mul(header.dtype().num_bytes().unwrap_or(1).max(1) as u64));
+    if bytes.is_none_or(|bytes| bytes > i64::MAX as u64) {
+        let fact = format!("no file has room for an array of shape {:?}", header.shape());
+        return Err(io::Error::new(io::ErrorKind::InvalidData, fact));
+    }
+    Ok(header)
+}
+
 /// A stream of rows of an array.
 pub struct NpyRows {
     data: Data,
@@ -112,7 +143,7 @@ impl NpyRows {
     pub(super) const MAGIC: &[u8] = b"\x93NUMPY";
 
     pub(super) fn new(mut reader: Box<dyn Read>, file: Option<&Path>, layout: &Layout) -> Result<Self> {
-        let header = NpyHeader::from_reader(&mut reader).context("the NumPy header cannot be read")?;
+        let header = header(&mut reader).context("the NumPy header cannot be read")?;
         let scalar = Scalar::new(&header.dtype())?;
         let (rows, columns) = shape(header.shape(), layout.inputs)?;
         let flat = rows <= 1 || columns == 1 || header.shape().len() == 1;
@@ -124,7 +155,7 @@ impl NpyRows {
             }
             let path = file.context("a Fortran-ordered array needs a file: save np.ascontiguousarray(x)")?;
             let mut file = BufReader::new(File::open(path)?);
-            NpyHeader::from_reader(&mut file)?;
+            self::header(&mut file)?;
             let start = file.stream_position()?;
             let block_rows = (BLOCK / columns).max(1);
             Data::Fortran { file: file.into_inner(), start, block: Vec::new(), block_rows }

@@ -27,7 +27,12 @@ pub(crate) struct Unpacked {
 ///
 /// # Errors
 /// When it cannot be read.
-pub(crate) fn unpack(mut reader: Box<dyn Read>) -> io::Result<Unpacked> {
+pub(crate) fn unpack(reader: Box<dyn Read>) -> io::Result<Unpacked> {
+    look(reader, true)
+}
+
+/// Looks at the first bytes, and unpacks one layer: a file that was compressed again and again may have no end.
+fn look(mut reader: Box<dyn Read>, outermost: bool) -> io::Result<Unpacked> {
     let mut start = Vec::new();
     // No text begins with the first byte of these marks, and a live stream may have no second byte yet.
     reader.by_ref().take(1).read_to_end(&mut start)?;
@@ -35,9 +40,13 @@ pub(crate) fn unpack(mut reader: Box<dyn Read>) -> io::Result<Unpacked> {
     if let Some(mark) = mark {
         reader.by_ref().take(mark.len() as u64 - 1).read_to_end(&mut start)?;
     }
+    if start == GZIP && !outermost {
+        let fact = "it was compressed twice: gunzip it once";
+        return Err(io::Error::new(io::ErrorKind::InvalidData, fact));
+    }
     if start == GZIP {
         let inside = MultiGzDecoder::new(Cursor::new(start).chain(reader));
-        return Ok(Unpacked { compressed: true, ..unpack(Box::new(inside))? });
+        return Ok(Unpacked { compressed: true, ..look(Box::new(inside), false)? });
     }
     let npy = start == NpyRows::MAGIC;
     if start == BYTE_ORDER_MARK {
