@@ -69,7 +69,15 @@ fn an_assessment_over_a_memory_is_never_written() {
         let refused = [DAB_ERR_NULL, DAB_ERR_OVERLAP];
         assert!(refused.contains(&dab_teach(handle, memory, null(), 4, scratch, scratch_bytes, over)));
         assert_eq!(storage, before, "dab_teach");
-        assert!(refused.contains(&dab_assess_taught(handle, memory, null(), 4, scratch, scratch_bytes, over)));
+        assert!(refused.contains(&dab_assess_taught(
+            handle,
+            memory,
+            null(),
+            4,
+            scratch,
+            scratch_bytes,
+            over
+        )));
         assert_eq!(storage, before, "dab_assess_taught");
         let mut sound = core::mem::zeroed::<Assessment>();
         sound.size = size_of::<Assessment>() as u32;

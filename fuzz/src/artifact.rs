@@ -1,8 +1,8 @@
 //! A file of any bytes is refused with words, or answers everything soundly.
 
+use dab_core::artifact::AlignedBytes;
 use dab_core::artifact::info::read_info;
 use dab_core::artifact::schema::MAGIC;
-use dab_core::artifact::AlignedBytes;
 use dab_core::{Model, Rates};
 
 use crate::patch::{HEADER, Parts, seal, word};

@@ -100,7 +100,9 @@ fn one(spec: &Spec, model: &Model<'_>, input: &[f32]) {
         };
         let trace: f64 = match gaussian.spread {
             Spread::Identity => d as f64,
-            Spread::Diagonal(v) => (0..d).map(|j| column(d, j, f64::from(v[j]).sqrt())).map(|x| square(&x)).sum(),
+            Spread::Diagonal(v) => {
+                (0..d).map(|j| column(d, j, f64::from(v[j]).sqrt())).map(|x| square(&x)).sum()
+            }
             Spread::Full { factor, .. } => (0..d)
                 .map(|j| (0..d).map(|i| f64::from(factor[i * d + j])).collect::<Vec<_>>())
                 .map(|x| square(&x))
@@ -124,7 +126,8 @@ fn one(spec: &Spec, model: &Model<'_>, input: &[f32]) {
         let bound = OF_TERMS * terms + FLUSHED;
         let error = (f64::from(found) - distance.max(0.0)).abs();
         assert!(error <= bound, "distance {found}, float64 {distance}, error {error}, bound {bound}");
-        least = least.min(if model.codebook().priors[exact.len()] > 0.0 { found.into() } else { f64::INFINITY });
+        least =
+            least.min(if model.codebook().priors[exact.len()] > 0.0 { found.into() } else { f64::INFINITY });
         exact.push(f64::from(found));
     }
 
@@ -214,7 +217,10 @@ fn network(spec: &Spec, input: &[f32]) -> (Vec<Bounded>, Vec<Bounded>) {
         for ((x, &mean), &std) in x.iter_mut().zip(&n.mean).zip(&n.std) {
             let (mean, std) = (f64::from(mean), f64::from(std));
             let size = (x.value.abs() + mean.abs()) / std;
-            *x = Bounded { value: (x.value - mean) / std, error: x.error / std + 4.0 * EPSILON * size + FLUSHED };
+            *x = Bounded {
+                value: (x.value - mean) / std,
+                error: x.error / std + 4.0 * EPSILON * size + FLUSHED,
+            };
         }
     }
     if spec.channels.as_ref().is_some_and(|c| c.base.l2) {

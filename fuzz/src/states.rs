@@ -112,8 +112,12 @@ fn explore(u: &mut Unstructured<'_>) -> Result<()> {
         1 => Schedule::Linear { start, end, steps },
         _ => Schedule::Exponential { start, end, steps },
     };
-    let config =
-        explore::Config { schedule, clip: float(u)?, centered: u.arbitrary()?, warmup: u.int_in_range(0..=6)? };
+    let config = explore::Config {
+        schedule,
+        clip: float(u)?,
+        centered: u.arbitrary()?,
+        warmup: u.int_in_range(0..=6)?,
+    };
     let Ok(mut bonus) = Exploration::new(config) else { return Ok(()) };
     while !u.is_empty() {
         match u.int_in_range(0..=3u8)? {

@@ -140,7 +140,8 @@ fn activations(model: &Model<'_>) -> String {
 /// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
     let (weights, output) = (args.weights.display(), args.output.display());
-    let tensors = crate::support::limits::read(&args.weights).with_context(|| format!("cannot read `{weights}`"))?;
+    let tensors =
+        crate::support::limits::read(&args.weights).with_context(|| format!("cannot read `{weights}`"))?;
     let spec = args.spec(&tensors)?;
     drop(tensors);
     let bytes = spec

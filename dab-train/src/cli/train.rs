@@ -111,7 +111,8 @@ impl Args {
         if self.options.changes.is_empty() {
             return self.options.run(&Experiment::read(path)?, None);
         }
-        let text = crate::support::limits::read_text(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text = crate::support::limits::read_text(path)
+            .with_context(|| format!("cannot read {}", path.display()))?;
         let table = text.parse().with_context(|| format!("{} is not TOML", path.display()))?;
         self.options.run(&self.options.changed(table)?, None)
     }

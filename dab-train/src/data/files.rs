@@ -394,7 +394,8 @@ fn open_text(source: &FilePart) -> Result<Text> {
     let here = || format!("cannot read {}", source.path.display());
     let unpacked = unpack(Box::new(open(&source.path)?)).with_context(here)?;
     let reader = limits::endless_unless(&source.path, unpacked.reader);
-    let text = Text::new(Box::new(limits::lines(reader)), source.text).with_context(|| source.path.display().to_string())?;
+    let text = Text::new(Box::new(limits::lines(reader)), source.text)
+        .with_context(|| source.path.display().to_string())?;
     ensure!(text.columns > 0, "{} is empty", source.path.display());
     Ok(text)
 }

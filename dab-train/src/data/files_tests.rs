@@ -174,7 +174,8 @@ fn sizes_that_a_header_states_are_not_believed() {
     let words = |bytes: &[u8], labels: bool| {
         std::fs::write(&path, bytes).unwrap();
         let source = FilePart::parse(path.to_str().unwrap());
-        let found = if labels { super::labels(&source).map(|_| ()) } else { table(&source, None).map(|_| ()) };
+        let found =
+            if labels { super::labels(&source).map(|_| ()) } else { table(&source, None).map(|_| ()) };
         format!("{:#}", found.unwrap_err())
     };
     let shaped = |kind: &str, shape: &str| {

@@ -39,9 +39,8 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 /// # Errors
 /// As [`read`], and when it is not UTF-8.
 pub fn read_text(path: &Path) -> io::Result<String> {
-    String::from_utf8(read(path)?).map_err(|_| {
-        io::Error::new(io::ErrorKind::InvalidData, "it is not text: a byte of it is no UTF-8")
-    })
+    String::from_utf8(read(path)?)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not text: a byte of it is no UTF-8"))
 }
 
 /// A stream that may not end: reading more than [`ENDLESS`] bytes is an error.
@@ -84,7 +83,8 @@ impl<R: Read> Read for Bounded<R> {
         };
         self.left = self.left.checked_sub(counted as u64).ok_or_else(|| {
             let (what, most) = (if self.line { "a line" } else { "it" }, self.most);
-            let advice = if self.line { "is it text?" } else { "save it to a file first, this one has no end" };
+            let advice =
+                if self.line { "is it text?" } else { "save it to a file first, this one has no end" };
             too_large(format!("{what} has more than {most} bytes: {advice}"))
         })?;
         Ok(found)

@@ -1,13 +1,16 @@
 //! Calls on monitors, explorations, memories and ellipses.
 
-use dab::ellipse::{dab_ellipse_bytes, dab_ellipse_clear, dab_ellipse_init, dab_ellipse_observe, dab_random_features};
+use dab::ellipse::{
+    dab_ellipse_bytes, dab_ellipse_clear, dab_ellipse_init, dab_ellipse_observe, dab_random_features,
+};
 use dab::explore::{
     DAB_EXPLORATION_SAVED_BYTES, ExplorationConfig, dab_exploration_compute, dab_exploration_init,
     dab_exploration_restore, dab_exploration_save, dab_exploration_update,
 };
 use dab::memory::{
-    MemoryConfig, MemoryStatistics, Novelty, dab_memory_assess, dab_memory_bytes, dab_memory_clear, dab_memory_code,
-    dab_memory_init, dab_memory_observe, dab_memory_observe_batch, dab_memory_remove, dab_memory_stats, dab_memory_teach,
+    MemoryConfig, MemoryStatistics, Novelty, dab_memory_assess, dab_memory_bytes, dab_memory_clear,
+    dab_memory_code, dab_memory_init, dab_memory_observe, dab_memory_observe_batch, dab_memory_remove,
+    dab_memory_stats, dab_memory_teach,
 };
 use dab::monitor::{
     Monitor, MonitorConfig, MonitorStatistics, dab_monitor_init, dab_monitor_observe, dab_monitor_poll,
@@ -15,8 +18,9 @@ use dab::monitor::{
 };
 use dab::saved::{dab_memory_restore, dab_memory_save};
 use dab::status::{
-    DAB_ERR_CONFIG, DAB_ERR_LENGTH, DAB_ERR_MEMORY_FULL, DAB_ERR_MISALIGNED, DAB_ERR_NON_FINITE, DAB_ERR_NULL,
-    DAB_ERR_OUTPUT_LENGTH, DAB_ERR_SAVED_STATE, DAB_ERR_TOO_LARGE, DAB_ERR_TOO_SMALL, DAB_ERR_UNKNOWN_MEMBER,
+    DAB_ERR_CONFIG, DAB_ERR_LENGTH, DAB_ERR_MEMORY_FULL, DAB_ERR_MISALIGNED, DAB_ERR_NON_FINITE,
+    DAB_ERR_NULL, DAB_ERR_OUTPUT_LENGTH, DAB_ERR_SAVED_STATE, DAB_ERR_TOO_LARGE, DAB_ERR_TOO_SMALL,
+    DAB_ERR_UNKNOWN_MEMBER,
 };
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 
@@ -119,7 +123,8 @@ impl Caller {
             let (schedule, start, end): (u32, f32, f32) = (u.int_in_range(0..=3)?, float(u)?, float(u)?);
             let (steps, warmup): (u32, u32) = (u.int_in_range(0..=9)?, u.int_in_range(0..=4)?);
             let (clip, centered): (f32, u32) = (float(u)?, u.int_in_range(0..=2)?);
-            let words = [schedule, start.to_bits(), end.to_bits(), steps, 0, warmup, 0, clip.to_bits(), centered];
+            let words =
+                [schedule, start.to_bits(), end.to_bits(), steps, 0, warmup, 0, clip.to_bits(), centered];
             let at = config(&mut r, w, &words, 8, u)?;
             let most = (1u64 << 50) as f32;
             let weight = |x: f32| x.abs() <= most;
@@ -242,7 +247,9 @@ impl Caller {
                 r.judge(w, "dab_memory_remove", |w| {
                     let memory = w.pointer(memory);
                     // SAFETY: as the rules describe.
-                    unsafe { if forget { dab_memory_clear(memory) } else { dab_memory_remove(memory, index) } }
+                    unsafe {
+                        if forget { dab_memory_clear(memory) } else { dab_memory_remove(memory, index) }
+                    }
                 })?;
             }
             1 => {
@@ -394,7 +401,8 @@ impl Caller {
         r.fault(DAB_ERR_CONFIG, learn > 1);
         r.fault(DAB_ERR_NON_FINITE, w.floats(given).iter().any(|x| !x.is_finite()));
         let done = r.judge(w, "dab_ellipse_observe", |w| {
-            let (ellipse, features, square) = (w.pointer(ellipse), w.pointer::<f32>(features), w.pointer(square));
+            let (ellipse, features, square) =
+                (w.pointer(ellipse), w.pointer::<f32>(features), w.pointer(square));
             // SAFETY: as the rules describe.
             unsafe { dab_ellipse_observe(ellipse, features, dim, learn, square) }
         })?;

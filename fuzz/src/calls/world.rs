@@ -40,6 +40,8 @@ impl Span {
 /// Blocks of memory, each an allocation of its own, so that AddressSanitizer sees the ends of every one.
 pub struct World {
     blocks: Vec<Box<[u64]>>,
+    /// What they were before the call at hand.
+    before: Vec<Box<[u64]>>,
 }
 
 /// Inputs, results, scratch and structs.
@@ -72,7 +74,8 @@ impl World {
             let float = |k: usize| u64::from(((k * 37 % 65) as f32 / 16.0 - 2.0).to_bits());
             *word = float(2 * i) | float(2 * i + 1) << 32;
         }
-        let mut world = Self { blocks };
+        let before = blocks.clone();
+        let mut world = Self { blocks, before };
         world.write(world.span(ARTIFACT).start, artifact);
         world
     }
@@ -126,8 +129,10 @@ impl World {
         Some(u32::from_le_bytes(*bytes.first_chunk()?))
     }
 
-    fn snapshot(&self) -> Vec<Box<[u64]>> {
-        self.blocks.clone()
+    fn remember(&mut self) {
+        for (to, from) in self.before.iter_mut().zip(&self.blocks) {
+            to.copy_from_slice(from);
+        }
     }
 
     /// An address: mostly one of a few places that do not overlap, sometimes NULL, misaligned, or in other memory.
@@ -140,7 +145,11 @@ impl World {
                 let block = self.span(u.int_in_range(STORAGE..=self.blocks.len() - 1)?);
                 block.start + u.choose_index(block.bytes)? / 4 * 4
             }
-            _ => ground + STRIDE * u.choose_index(PLACES)? + 4 * u.int_in_range(0..=2usize)? * u.int_in_range(0..=1)?,
+            _ => {
+                ground
+                    + STRIDE * u.choose_index(PLACES)?
+                    + 4 * u.int_in_range(0..=2usize)? * u.int_in_range(0..=1)?
+            }
         })
     }
 }
@@ -223,7 +232,14 @@ impl Rules {
         Ok(span)
     }
 
-    pub fn writes(&mut self, w: &World, address: usize, count: usize, size: usize, align: usize) -> Result<Span> {
+    pub fn writes(
+        &mut self,
+        w: &World,
+        address: usize,
+        count: usize,
+        size: usize,
+        align: usize,
+    ) -> Result<Span> {
         let span = self.memory(w, address, count, size, align, false)?;
         self.written.push(span);
         Ok(span)
@@ -314,7 +330,11 @@ impl Rules {
             _ if !live => (right, DAB_ERR_NOT_INITIALIZED),
             _ => {
                 let span = w.span(block);
-                if changes { self.changed.push(span) } else { self.read.push(span) }
+                if changes {
+                    self.changed.push(span)
+                } else {
+                    self.read.push(span)
+                }
                 return Ok(right);
             }
         };
@@ -376,7 +396,7 @@ impl Rules {
                 return Err(UNLAWFUL);
             }
         }
-        let before = world.snapshot();
+        world.remember();
         let status = call(world);
         if self.faults.is_empty() {
             let sound = status == DAB_OK || Some(status) == self.maybe;
@@ -394,7 +414,7 @@ impl Rules {
             allowed.extend(self.distrusted(world, name));
             allowed.extend(&self.within);
         }
-        for (block, old) in before.iter().enumerate() {
+        for (block, old) in world.before.iter().enumerate() {
             let start = world.span(block).start;
             let words = old.iter().zip(&world.blocks[block]).enumerate();
             for (i, (old, new)) in words.filter(|(_, (old, new))| old != new) {

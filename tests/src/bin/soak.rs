@@ -112,7 +112,10 @@ fn watch() {
     }
     let seen = monitor.statistics();
     assert!(seen.alarms > 0 && seen.stales > 0 && seen.nominal_ticks > 0);
-    assert_eq!(seen.nominal_ticks + seen.fallback_ticks, shifted.statistics().nominal_ticks + shifted.statistics().fallback_ticks);
+    assert_eq!(
+        seen.nominal_ticks + seen.fallback_ticks,
+        shifted.statistics().nominal_ticks + shifted.statistics().fallback_ticks
+    );
     println!("monitor: its clock went around {WRAPS} times, {} inputs, {} alarms", seen.inputs, seen.alarms);
 }
 
@@ -163,7 +166,8 @@ fn main() -> ExitCode {
         if let Some(path) = &state {
             // A kill between the two leaves the old state.
             let draft = path.with_extension("new");
-            let kept = fs::write(&draft, format!("{done} {sum:016x}\n")).and_then(|()| fs::rename(&draft, path));
+            let kept =
+                fs::write(&draft, format!("{done} {sum:016x}\n")).and_then(|()| fs::rename(&draft, path));
             if let Err(error) = kept {
                 eprintln!("soak: {}: {error}", path.display());
                 return ExitCode::FAILURE;

@@ -53,7 +53,9 @@ fn inputs(width: usize) -> Vec<(&'static str, Vec<f32>)> {
         ("-0", -0.0),
     ];
     all.extend(equal.map(|(name, x)| (name, vec![x; width])));
-    for (name, a, b) in [("huge and tiny", f32::MAX, f32::from_bits(1)), ("signs", 3e18, -3e18), ("near", 1.0, 1.000_000_1)] {
+    for (name, a, b) in
+        [("huge and tiny", f32::MAX, f32::from_bits(1)), ("signs", 3e18, -3e18), ("near", 1.0, 1.000_000_1)]
+    {
         all.push((name, (0..width).map(|i| if i % 2 == 0 { a } else { b }).collect()));
     }
     for i in 0..width {
@@ -90,7 +92,10 @@ fn main() -> ExitCode {
     let rounds: usize = std::env::args().nth(1).and_then(|word| word.parse().ok()).unwrap_or(300).max(10);
     let unit = if cfg!(target_arch = "x86_64") { "cycles" } else { "ns" };
     println!("{rounds} rounds; {unit} of one call");
-    println!("{:<10} {:>8} {:>8} {:>7} {:>10} {:>8}   slowest input", "model", "least", "median", "spread", "most", "tail");
+    println!(
+        "{:<10} {:>8} {:>8} {:>7} {:>10} {:>8}   slowest input",
+        "model", "least", "median", "spread", "most", "tail"
+    );
     let started = Instant::now();
     let mut sound = true;
     for (name, artifact) in MODELS {
@@ -106,7 +111,15 @@ fn main() -> ExitCode {
         };
         // The fixed loop takes about as long as a call.
         let about = (0..50).map(|_| call(&cases[0].1)).min().unwrap_or(1000);
-        let one = (0..50).map(|_| { let s = now(); std::hint::black_box(fixed(1000)); now() - s }).min().unwrap_or(1).max(1);
+        let one = (0..50)
+            .map(|_| {
+                let s = now();
+                std::hint::black_box(fixed(1000));
+                now() - s
+            })
+            .min()
+            .unwrap_or(1)
+            .max(1);
         let length = (1000 * about / one).max(1) as u32;
         let mut least = vec![u64::MAX; cases.len()];
         let (mut calls, mut loops) = (Vec::new(), Vec::new());

@@ -92,7 +92,8 @@ fn decode(path: &Path) -> Result<DynamicImage> {
     let here = || format!("cannot read the image {}", path.display());
     let bytes = std::fs::metadata(path).with_context(here)?.len();
     // Endings lie: some of ImageNet's .JPEG files are PNG.
-    let mut reader = image::ImageReader::open(path).with_context(here)?.with_guessed_format().with_context(here)?;
+    let mut reader =
+        image::ImageReader::open(path).with_context(here)?.with_guessed_format().with_context(here)?;
     let mut limits = image::Limits::no_limits();
     limits.max_alloc = Some(SMALLEST_LIMIT + LARGEST_FACTOR * bytes);
     reader.limits(limits);
