@@ -99,7 +99,7 @@ impl Faces {
     #[must_use]
     pub fn open(&self, face: Face, artifact: &'static [u8]) -> Asked {
         let (init, predict): (Init, Predict) = match (face, &self.shared) {
-            (Face::Core, _) => return Asked::Core(Model::from_bytes(artifact).expect("a model")),
+            (Face::Core, _) => return Asked::Core(Box::new(Model::from_bytes(artifact).expect("a model"))),
             (Face::Static, _) => (dab_model_init, dab_predict),
             (Face::Shared, Some((init, predict, _))) => (*init, *predict),
             (Face::Shared, None) => panic!("--library says where libdab.so is"),
@@ -117,7 +117,7 @@ impl Faces {
 /// A model that can be asked.
 pub enum Asked {
     /// Of dab-core.
-    Core(Model<'static>),
+    Core(Box<Model<'static>>),
     /// Behind the C interface.
     C {
         /// Where it lies.

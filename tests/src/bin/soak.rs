@@ -89,16 +89,10 @@ fn chunk(faces: &Faces, face: Face, index: u64) -> u64 {
 
 /// Two monitors whose clocks of 32 bits go around at different times say the same.
 fn watch() {
-    let config = Config {
-        enter: 2.0,
-        exit: 1.0,
-        enter_votes: 2,
-        exit_votes: 3,
-        window: 5,
-        min_dwell: 1 << 20,
-        timeout: (1 << 29) - 1,
-        ..Config::plain(2.0)
-    };
+    let mut config = Config::plain(2.0);
+    config.exit = 1.0;
+    (config.enter_votes, config.exit_votes, config.window) = (2, 3, 5);
+    (config.min_dwell, config.timeout) = (1 << 20, (1 << 29) - 1);
     let [mut monitor, mut shifted] = [(); 2].map(|()| Monitor::new(config).expect("a configuration"));
     let (mut now, mut state) = (0u64, 0x2545_f491_4f6c_dd1du64);
     while now >> 32 < WRAPS {
