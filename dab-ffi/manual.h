@@ -27,6 +27,8 @@
  *     if (s == DAB_OK && a.verdict == DAB_FAMILIAR) act();
  *     else fall_back();
  *
+ * In a control loop, call dab_guard (WATCH) instead: it also counts what is strange or refused over time.
+ *
  * Keep this form: act only if the status is DAB_OK and the verdict is one that the program names; fall back in every
  * other case. "Fall back if DAB_UNFAMILIAR" would act without a verdict. Zero is never trust: a dab_assessment that
  * nobody filled has no verdict, and state 0 of a monitor is DAB_FALLBACK.
@@ -133,14 +135,15 @@ typedef int32_t dab_status;
 @explain attribute@
 
 /* ---------------------------------------------------------------------------------------------------------------- *
- * WATCH: may the learned controller drive? A monitor turns a stream of scores into a state.
+ * WATCH: may the learned controller drive? dab_guard is the whole of a control loop in one call; monitors, their
+ * configurations and their reasons are in dab_monitor.h, which is included here.
  *
- *     int32_t state = dab_monitor_observe(&monitor, now, a.score);       // after an error the score votes for the alarm
- *     if (s == DAB_OK && state == DAB_NOMINAL) act();
- *     else fall_back();                                        // also for every negative number
+ *     int32_t who = dab_guard(model, &monitor, now, input, inputs, outputs, n, scratch, sizeof scratch, &a);
+ *     if (who == DAB_NOMINAL) act(outputs);
+ *     else fall_back();
  * ---------------------------------------------------------------------------------------------------------------- */
 
-@monitor@
+#include "dab_monitor.h"
 
 /* ---------------------------------------------------------------------------------------------------------------- *
  * EXPLORE: uncertainty as a reward, for reinforcement learning. A model's codebook is frozen, so its bonus does not fade

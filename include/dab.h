@@ -27,6 +27,8 @@
  *     if (s == DAB_OK && a.verdict == DAB_FAMILIAR) act();
  *     else fall_back();
  *
+ * In a control loop, call dab_guard (WATCH) instead: it also counts what is strange or refused over time.
+ *
  * Keep this form: act only if the status is DAB_OK and the verdict is one that the program names; fall back in every
  * other case. "Fall back if DAB_UNFAMILIAR" would act without a verdict. Zero is never trust: a dab_assessment that
  * nobody filled has no verdict, and state 0 of a monitor is DAB_FALLBACK.
@@ -320,76 +322,15 @@ DAB_API DAB_WARN_UNUSED dab_status dab_input_name(const dab_model *model, size_t
 DAB_API DAB_WARN_UNUSED dab_status dab_output_name(const dab_model *model, size_t output, char *name, size_t bytes);
 
 /* ---------------------------------------------------------------------------------------------------------------- *
- * WATCH: may the learned controller drive? A monitor turns a stream of scores into a state.
+ * WATCH: may the learned controller drive? dab_guard is the whole of a control loop in one call; monitors, their
+ * configurations and their reasons are in dab_monitor.h, which is included here.
  *
- *     int32_t state = dab_monitor_observe(&monitor, now, a.score);       // after an error the score votes for the alarm
- *     if (s == DAB_OK && state == DAB_NOMINAL) act();
- *     else fall_back();                                        // also for every negative number
+ *     int32_t who = dab_guard(model, &monitor, now, input, inputs, outputs, n, scratch, sizeof scratch, &a);
+ *     if (who == DAB_NOMINAL) act(outputs);
+ *     else fall_back();
  * ---------------------------------------------------------------------------------------------------------------- */
 
-#define DAB_FALLBACK 0 /* Use the fallback: the inputs are unfamiliar, or not yet familiar for long enough. */
-#define DAB_NOMINAL 1  /* The inputs are familiar: the learned controller may drive. */
-#define DAB_STALE 2    /* Use the fallback: there is no recent input. */
-
-/* A monitor, in memory of the caller. Its words are private; copying the struct copies the monitor. */
-typedef struct dab_monitor {
-    uint64_t words[24]; /* Private. */
-} dab_monitor;
-DAB_STATIC_ASSERT(monitor_size, sizeof(dab_monitor) == 192);
-DAB_STATIC_ASSERT(monitor_words, offsetof(dab_monitor, words) == 0);
-
-/* When to distrust a stream of inputs, and when to trust it again. Set `size`. */
-typedef struct dab_monitor_config {
-    uint32_t size;        /* sizeof(dab_monitor_config), set by the caller. */
-    float enter;          /* A score above this votes for the alarm (see dab_threshold). */
-    float exit;           /* A score at or below this votes for recovery; at most `enter`. */
-    uint32_t window;      /* How many of the last inputs vote, 1 to 32. */
-    uint32_t enter_votes; /* Votes that raise the alarm, 1 to window. */
-    uint32_t exit_votes;  /* Votes that end it, 1 to window. */
-    uint32_t min_dwell;   /* Ticks that an alarm lasts at least. It never delays one. */
-    uint32_t timeout;     /* Ticks without an input until DAB_STALE, below 2^31; 0: never. */
-} dab_monitor_config;
-DAB_STATIC_ASSERT(monitor_config_size, sizeof(dab_monitor_config) == 32);
-DAB_STATIC_ASSERT(monitor_config_timeout, offsetof(dab_monitor_config, timeout) == 28);
-
-/* What a monitor saw so far. Set `size` before the call. */
-typedef struct dab_monitor_statistics {
-    uint32_t size;           /* sizeof(dab_monitor_statistics), set by the caller. */
-    int32_t state;           /* DAB_NOMINAL, DAB_FALLBACK or DAB_STALE. */
-    uint64_t inputs;         /* Inputs, including those that were not finite. */
-    uint64_t votes;          /* Inputs that voted for the alarm. */
-    uint64_t alarms;         /* How often trust was lost to unfamiliar inputs. */
-    uint64_t stales;         /* How often the input went silent, or the clock jumped back. */
-    uint64_t nominal_ticks;  /* Ticks in DAB_NOMINAL. */
-    uint64_t fallback_ticks; /* Ticks in the other states. */
-    float mean;              /* Mean of the finite scores. */
-    float std;               /* Standard deviation of the finite scores. */
-    float min;               /* Smallest finite score. */
-    float max;               /* Largest finite score. */
-} dab_monitor_statistics;
-DAB_STATIC_ASSERT(monitor_statistics_size, sizeof(dab_monitor_statistics) == 72);
-DAB_STATIC_ASSERT(monitor_statistics_max, offsetof(dab_monitor_statistics, max) == 68);
-
-/* Starts a monitor. It has seen nothing and trusts nothing: it is DAB_STALE, then DAB_FALLBACK from the first input
- * until enough inputs were familiar.
- * Returns DAB_OK, or DAB_ERR_CONFIG if a value is out of its range. */
-DAB_API DAB_WARN_UNUSED dab_status dab_monitor_init(dab_monitor *monitor, const dab_monitor_config *config);
-
-/* Takes in a score (dab_assessment.score) that was measured at tick `now`, and says who may drive.
- * now: any counter that goes up and wraps around at 2^32; `min_dwell` and `timeout` have its unit. A step back is
- * DAB_STALE. A score that is not finite votes for the alarm, as does that of an assessment after an error. Every call
- * takes the same time.
- * Threads: one at a time for each monitor.
- * Returns DAB_NOMINAL, DAB_FALLBACK, DAB_STALE or a negative DAB_ERR_ number. Use the fallback unless it is
- * DAB_NOMINAL. */
-DAB_API DAB_WARN_UNUSED int32_t dab_monitor_observe(dab_monitor *monitor, uint32_t now, float score);
-
-/* Says who may drive at tick `now` when there is no new input, so that silence is noticed.
- * Returns as dab_monitor_observe. */
-DAB_API DAB_WARN_UNUSED int32_t dab_monitor_poll(dab_monitor *monitor, uint32_t now);
-
-/* What the monitor saw so far. */
-DAB_API DAB_WARN_UNUSED dab_status dab_monitor_stats(const dab_monitor *monitor, dab_monitor_statistics *out);
+#include "dab_monitor.h"
 
 /* ---------------------------------------------------------------------------------------------------------------- *
  * EXPLORE: uncertainty as a reward, for reinforcement learning. A model's codebook is frozen, so its bonus does not fade

@@ -285,11 +285,7 @@ class file_model : public model_ref {
 };
 #endif
 
-// Watches a stream of scores.
-//
-//     const auto state = monitor.observe(now, a->score);     // after an error the score votes for the alarm
-//     if (a.ok() && state == dab::state::nominal) act();
-//     else fall_back();
+// Watches a stream of scores. In a control loop, use a guard (below).
 class monitor {
  public:
   [[nodiscard]] status init(dab_monitor_config config) noexcept {
@@ -308,9 +304,65 @@ class monitor {
     if (number != DAB_OK) return status(number);
     return out;
   }
+  // Bits of DAB_WHY_; 0 while the state is nominal.
+  [[nodiscard]] std::uint32_t why() const noexcept { return dab_monitor_why(&words_); }
+  // The event before the last `back` ones; its number is 0 where there is none.
+  [[nodiscard]] result<dab_event> event(std::uint32_t back) const noexcept {
+    dab_event out{};
+    out.size = sizeof out;
+    const auto number = dab_monitor_event(&words_, back, &out);
+    if (number != DAB_OK) return status(number);
+    return out;
+  }
+  [[nodiscard]] status reset() noexcept { return dab_monitor_reset(&words_); }
+  [[nodiscard]] status save(span<unsigned char> bytes) const noexcept {
+    return dab_monitor_save(&words_, bytes.data(), bytes.size());
+  }
+  [[nodiscard]] status restore(span<const unsigned char> bytes) noexcept {
+    return dab_monitor_restore(&words_, bytes.data(), bytes.size());
+  }
+  [[nodiscard]] dab_monitor *handle() noexcept { return &words_; }
 
  private:
   dab_monitor words_{};
+};
+
+// Who may drive, and what the model said of the input.
+struct [[nodiscard]] decision {
+  dab::state state = dab::state::fallback;
+  dab::assessment assessment;
+  [[nodiscard]] constexpr bool nominal() const noexcept { return state == dab::state::nominal; }
+};
+
+// A model and a monitor in one call: what a control loop needs. A refused input (a NaN, a wrong length) is counted, votes
+// for the fallback and is never driven on.
+//
+//     dab::guard guard(model);
+//     if (auto s = guard.init(config); !s.ok()) return fail(s.what());
+//     if (guard.predict(now, input, outputs, scratch).nominal()) act(outputs);
+//     else fall_back();
+class guard {
+ public:
+  // The model must outlive the guard.
+  explicit guard(const model_ref &model) noexcept : model_(&model) {}
+  [[nodiscard]] status init(dab_monitor_config config) noexcept { return monitor_.init(config); }
+  [[nodiscard]] decision assess(std::uint32_t now, span<const float> input, span<float> scratch) noexcept {
+    return predict(now, input, {}, scratch);
+  }
+  [[nodiscard]] decision predict(std::uint32_t now, span<const float> input, span<float> outputs,
+                                 span<float> scratch) noexcept {
+    decision d;
+    d.state = static_cast<dab::state>(dab_guard(
+        model_->handle(), monitor_.handle(), now, input.data(), input.size(), outputs.size() == 0 ? nullptr : outputs.data(),
+        outputs.size(), scratch.data(), scratch.size() * sizeof(float), &d.assessment));
+    return d;
+  }
+  [[nodiscard]] dab::state poll(std::uint32_t now) noexcept { return monitor_.poll(now); }
+  [[nodiscard]] dab::monitor &monitor() noexcept { return monitor_; }
+
+ private:
+  const model_ref *model_;
+  dab::monitor monitor_;
 };
 
 // Uncertainty as a reward.

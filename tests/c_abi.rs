@@ -320,6 +320,20 @@ fn valgrind_and_sanitizers_are_content() {
     run(&mut Command::new(compile(&folder, "gcc", "c11", &flags, &ABI)));
 }
 
+#[test]
+fn a_guard_never_drives_on_what_was_refused() {
+    let folder = sources("guard");
+    for (compiler, standard, flags) in [
+        ("gcc", "c99", &["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"][..]),
+        ("clang", "c11", &["-O2"]),
+    ] {
+        if has("a_guard_never_drives_on_what_was_refused", compiler) {
+            let files = ["guard.c", "cases.c"];
+            run(&mut Command::new(compile(&folder, compiler, standard, flags, &files)));
+        }
+    }
+}
+
 /// Programs that were compiled with the first header of this binary interface, and libraries of today and of tomorrow,
 /// whose structs have a member more. The frozen header is never changed; a new `DAB_ABI_VERSION` starts a new one.
 #[test]
@@ -373,7 +387,7 @@ fn eight_threads_share_a_model() {
 /// Functions that the headers declare.
 fn declared() -> Vec<String> {
     let read = |name: &str| std::fs::read_to_string(installed().join("include").join(name)).unwrap();
-    let header = read("dab.h") + &read("dab_memory.h");
+    let header = read("dab.h") + &read("dab_monitor.h") + &read("dab_memory.h");
     let mut names: Vec<String> = header
         .lines()
         .filter(|line| line.starts_with("DAB_API "))

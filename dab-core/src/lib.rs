@@ -29,6 +29,7 @@ mod encoder;
 pub mod error;
 pub mod explore;
 pub mod gaussian;
+pub mod guard;
 pub mod isa;
 pub mod layers;
 mod linalg;
@@ -51,6 +52,7 @@ pub use ellipse::Ellipse;
 pub use error::{InputError, SelfTestError};
 #[cfg(feature = "nalgebra")]
 pub use gaussian::Gaussian;
+pub use guard::Guard;
 pub use isa::Isa;
 pub use layers::Activation;
 pub use memory::Memory;

@@ -26,6 +26,7 @@ pub mod model;
 pub mod assess;
 pub mod attribute;
 pub mod explain;
+pub mod guard;
 pub mod monitor;
 
 pub mod explore;

@@ -1,4 +1,5 @@
-//! `include/dab.h` is `manual.h`, and `include/dab_memory.h` is `memory.h`, with the declarations that cbindgen makes of this crate:
+//! `include/dab.h` is `manual.h`, `include/dab_monitor.h` is `monitor.h`, and `include/dab_memory.h` is `memory.h`, with the
+//! declarations that cbindgen makes of this crate:
 //! `DAB_BLESS=1 cargo test -p dab-ffi --test header` writes it, the plain test fails when it is stale.
 //!
 //! A line `@model version@` of `manual.h` stands for the numbers, structs and functions of `src/model.rs` and
@@ -13,7 +14,7 @@ use cbindgen::{Builder, Config, DocumentationLength, DocumentationStyle, Languag
 use dab::{assess, explore, memory, model, monitor};
 
 /// Rust's names and C's.
-const NAMES: [(&str, &str); 14] = [
+const NAMES: [(&str, &str); 15] = [
     ("Status", "dab_status"),
     ("Handle", "dab_model"),
     ("Shape", "dab_shape"),
@@ -21,6 +22,7 @@ const NAMES: [(&str, &str); 14] = [
     ("MonitorConfig", "dab_monitor_config"),
     ("Monitor", "dab_monitor"),
     ("MonitorStatistics", "dab_monitor_statistics"),
+    ("Event", "dab_event"),
     ("ExplorationConfig", "dab_exploration_config"),
     ("Exploration", "dab_exploration"),
     ("MemoryConfig", "dab_memory_config"),
@@ -38,7 +40,7 @@ type Layout = (&'static str, usize, &'static str, usize);
 
 /// Where Rust has the members. With the size, the place of the last member shows a compiler that packs structs or
 /// aligns 64-bit numbers in another way.
-fn layouts() -> [Layout; 10] {
+fn layouts() -> [Layout; 11] {
     macro_rules! layout {
         ($c:literal, $rust:ty, $last:ident) => {
             ($c, size_of::<$rust>(), stringify!($last), offset_of!($rust, $last))
@@ -48,8 +50,9 @@ fn layouts() -> [Layout; 10] {
         layout!("dab_shape", model::Shape, views),
         layout!("dab_assessment", assess::Assessment, view),
         layout!("dab_monitor", monitor::Monitor, words),
-        layout!("dab_monitor_config", monitor::MonitorConfig, timeout),
-        layout!("dab_monitor_statistics", monitor::MonitorStatistics, max),
+        layout!("dab_monitor_config", monitor::MonitorConfig, drift_p),
+        layout!("dab_monitor_statistics", monitor::MonitorStatistics, drift_p),
+        layout!("dab_event", monitor::Event, nearest),
         layout!("dab_exploration", explore::Exploration, words),
         layout!("dab_exploration_config", explore::ExplorationConfig, centered),
         layout!("dab_memory_config", memory::MemoryConfig, horizon),
@@ -252,4 +255,9 @@ fn the_header_is_up_to_date() {
 #[test]
 fn the_header_of_the_memory_is_up_to_date() {
     up_to_date("memory.h", "dab_memory.h");
+}
+
+#[test]
+fn the_header_of_the_monitor_is_up_to_date() {
+    up_to_date("monitor.h", "dab_monitor.h");
 }

@@ -85,12 +85,10 @@ int main(int argc, char **argv) {
         const int gust = tick >= GUST_START && tick < GUST_END;
         const float input[DAB_ARTIFACT_INPUTS] = {s.x, s.v, s.angle, s.rate};
         dab_assessment a = {.size = sizeof a};
-        float force;
-        status = dab_predict(model, input, DAB_ARTIFACT_INPUTS, &force, 1, scratch, sizeof scratch, &a);
-        /* After a refused input the score is FLT_MAX: it votes for the alarm. */
-        driver = dab_monitor_observe(&monitor, tick, a.score);
+        float force = 0.0f;
+        driver = dab_guard(model, &monitor, tick, input, DAB_ARTIFACT_INPUTS, &force, 1, scratch, sizeof scratch, &a);
         if (!watched) driver = DAB_NOMINAL;
-        if (driver != DAB_NOMINAL || status != DAB_OK) force = safe_force(&s);
+        if (driver != DAB_NOMINAL) force = safe_force(&s);
         if (driver != last || tick == GUST_START || tick % 2000 == 0)
             printf("%6.3f s  %-14s angle %+7.3f rad  force %+7.2f N  uncertainty %9.3f nats%s\n", (double)tick / HZ,
                    names[driver < 0 ? 2 : driver], (double)s.angle, (double)force, (double)a.uncertainty,

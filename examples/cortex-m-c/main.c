@@ -33,7 +33,8 @@ int main(void) {
     dab_model *model;
     dab_monitor monitor;
     dab_monitor_config config = {
-        .size = sizeof config, .window = 8, .enter_votes = 4, .exit_votes = 8, .min_dwell = 10, .timeout = 3,
+        .size = sizeof config, .window = 8, .enter_votes = 4, .exit_votes = 8, .reject_votes = 2,
+        .min_dwell = 10, .timeout = 3,
     };
     if (dab_model_init(storage, sizeof storage, dab_artifact, DAB_ARTIFACT_BYTES, &model) != DAB_OK) {
         print("the model is damaged\n");
@@ -50,11 +51,10 @@ int main(void) {
     int32_t before = DAB_STALE;
     uint32_t now = 0;
     for (const uint16_t *counts = stream; counts < stream_end; counts += COUNTS, now++) {
-        float inputs[DAB_ARTIFACT_INPUTS], speed;
+        float inputs[DAB_ARTIFACT_INPUTS], speed = 0;
         dab_assessment a = {.size = sizeof a};
         inputs_of(counts, inputs);
-        if (dab_predict(model, inputs, DAB_ARTIFACT_INPUTS, &speed, 1, scratch, sizeof scratch, &a) != DAB_OK) return 1;
-        int32_t state = dab_monitor_observe(&monitor, now, a.score);
+        int32_t state = dab_guard(model, &monitor, now, inputs, DAB_ARTIFACT_INPUTS, &speed, 1, scratch, sizeof scratch, &a);
         if (state != before) {
             print("window ");
             print_number(now, 0);

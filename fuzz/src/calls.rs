@@ -33,7 +33,7 @@ pub fn check(data: &[u8]) {
     let aligned = AlignedBytes::from(&**artifact);
     let mut reference: Model<'_> = aligned.model().expect("a model of the pool");
     let mut caller = Caller {
-        world: World::new(artifact, [dab::model::DAB_MODEL_BYTES, 1024, 192, 128, 160]),
+        world: World::new(artifact, [dab::model::DAB_MODEL_BYTES, 1024, 704, 128, 160]),
         model: false,
         monitor: false,
         exploration: false,

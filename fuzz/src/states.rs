@@ -81,10 +81,14 @@ fn watch(u: &mut Unstructured<'_>) -> Result<()> {
             last = Some(clock);
             history.push(score);
             let count = |vote: &dyn Fn(f32) -> bool| {
-                history.iter().rev().take(config.window.into()).filter(|&&u| vote(u)).count()
+                history.iter().rev().take(config.window as usize).filter(|&&u| vote(u)).count() as u32
             };
-            let alarm = count(&|u| u > config.enter || u.is_nan()) >= config.enter_votes.into();
-            let calm = count(&|u| u <= config.exit) >= config.exit_votes.into();
+            // What is not finite is rejected: it is neither high nor calm, and a quarter of the window alarms by itself.
+            let high = count(&|u| u.is_finite() && u > config.enter);
+            let rejected = count(&|u| !u.is_finite());
+            let alarm = high + rejected >= config.enter_votes || rejected >= config.window.div_ceil(4);
+            let calm =
+                count(&|u| u.is_finite() && u <= config.exit) >= config.exit_votes && score.is_finite();
             let dwelt = clock - since >= u64::from(config.min_dwell);
             if state == State::Nominal && alarm {
                 (state, since) = (State::Fallback, clock);
@@ -94,8 +98,15 @@ fn watch(u: &mut Unstructured<'_>) -> Result<()> {
         }
         let step = |m: &mut Monitor, at: u32| if observe { m.observe(at, score) } else { m.poll(at) };
         let found = step(&mut monitor, wrapped);
-        assert_eq!(found, state, "{config:?} at {clock}");
-        assert_eq!(step(&mut shifted, wrapped.wrapping_add(shift)), state, "the clock's zero decides");
+        // A rejected input is not driven on until the next one.
+        let held = state == State::Nominal && history.last().is_some_and(|u| !u.is_finite());
+        let said = if held { State::Fallback } else { state };
+        assert_eq!(found, said, "{config:?} at {clock}");
+        assert_eq!(monitor.why().is_empty(), said == State::Nominal);
+        assert_eq!(step(&mut shifted, wrapped.wrapping_add(shift)), said, "the clock's zero decides");
+        let mut restored = Monitor::new(config).expect("the same configuration");
+        assert_eq!(restored.restore(&monitor.save()), Ok(()));
+        assert_eq!(format!("{restored:?}"), format!("{monitor:?}"));
         // The two clocks agree modulo 2³² from here on.
         let offset = u64::from(wrapped.wrapping_sub(clock as u32));
         (now, since, last) = (clock + offset, since + offset, last.map(|at| at + offset));

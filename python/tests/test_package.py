@@ -190,6 +190,26 @@ class Bonuses(unittest.TestCase):
         self.assertEqual([monitor.observe(t, 9.0) for t in (3, 4)], ["nominal", "fallback"])
         self.assertEqual(monitor.poll(30), "stale")
         refused(self, -8, "Monitor: a configuration value", dab.Monitor, 1.0, 2.0)
+        self.assertEqual((monitor.why, monitor.statistics.alarms, monitor.events[0].why), (("stale",), 1, ("stale",)))
+        saved = monitor.save()
+        monitor.reset()
+        self.assertEqual((monitor.why, monitor.statistics.alarms), (("starting",), 0))
+        monitor.restore(saved)
+        self.assertEqual(monitor.statistics.alarms, 1)
+
+    def test_a_guard_never_drives_on_a_refused_input(self):
+        model = dab.Model(MODEL)
+        guard = dab.Guard(model, dab.Monitor(1e30, window=16, enter_votes=16, exit_votes=1))
+        x = np.zeros(model.shape.inputs, np.float32)
+        self.assertTrue(guard(0, x).nominal)
+        bad = x.copy()
+        bad[0] = np.nan
+        refusal = guard(1, bad)
+        self.assertEqual((refusal.state, refusal.why, refusal.assessment), ("fallback", ("rejected",), None))
+        self.assertFalse(guard(2, x[:-1]).nominal)
+        nominal = sum(guard(t, bad if t % 2 else x).nominal for t in range(3, 1003))
+        self.assertLessEqual(nominal, 4)
+        self.assertEqual((guard.monitor.statistics.rejected, guard.monitor.statistics.alarms), (502, 1))
 
 
 @unittest.skipUnless(__import__("importlib").util.find_spec("gymnasium"), "gymnasium is not installed")

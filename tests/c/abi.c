@@ -321,7 +321,7 @@ static void attributions(const model_case *m, int has_means, const char *name) {
 }
 
 static void monitors(void) {
-    dab_monitor_config c = {0, 2, 1, 5, 3, 4, 10, 20};
+    dab_monitor_config c = {0, 2, 1, 5, 3, 4, 10, 20, 0, 0, 0, 0, {0}, {0}};
     struct {
         dab_monitor_config now;
         uint32_t then[3];
@@ -333,7 +333,7 @@ static void monitors(void) {
     c.size = (uint32_t)sizeof c;
     GIVES(dab_monitor_observe(&monitor, 0, 0), DAB_ERR_NOT_INITIALIZED);
     GIVES(dab_monitor_init(&monitor, NULL), DAB_ERR_NULL);
-    c.window = 300;
+    c.window = 3000000;
     GIVES(dab_monitor_init(&monitor, &c), DAB_ERR_CONFIG);
     c.window = 5;
     c.size = 3;
@@ -348,14 +348,16 @@ static void monitors(void) {
     GIVES(dab_monitor_init(&monitor, &c), DAB_OK);
     CHECK(dab_monitor_poll(&monitor, UINT32_MAX - 50) == DAB_STALE);
     for (now = UINT32_MAX - 50; now != 50; now++) CHECK(dab_monitor_observe(&monitor, now, 0.5f) >= 0);
-    CHECK(dab_monitor_observe(&monitor, 50, NAN) == DAB_NOMINAL);
-    CHECK(dab_monitor_observe(&monitor, 51, INFINITY) == DAB_NOMINAL);
+    /* One NaN is not driven on, two are an alarm: a quarter of the window. */
+    CHECK(dab_monitor_observe(&monitor, 50, NAN) == DAB_FALLBACK && dab_monitor_why(&monitor) == DAB_WHY_REJECTED);
+    CHECK(dab_monitor_observe(&monitor, 51, INFINITY) == DAB_FALLBACK);
     CHECK(dab_monitor_observe(&monitor, 52, 3) == DAB_FALLBACK);
     CHECK(dab_monitor_poll(&monitor, 73) == DAB_STALE && dab_monitor_poll(NULL, 73) == DAB_ERR_NULL);
     memset(&s, 0, sizeof s);
     s.size = (uint32_t)sizeof s;
     GIVES(dab_monitor_stats(&monitor, &s), DAB_OK);
     CHECK(s.alarms == 1 && s.stales == 1 && s.votes == 3 && s.inputs == 104 && s.state == DAB_STALE);
+    CHECK(s.rejected == 2 && s.rejections == 1 && s.why == DAB_WHY_STALE && s.events >= 3);
     CHECK(bits(s.max) == bits(3) && bits(s.min) == bits(0.5f));
 }
 

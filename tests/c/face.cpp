@@ -64,6 +64,20 @@ void answers(const model_case &m) {
   const auto refused = model.assess({m.input, m.inputs + 1}, scratch);
   check(!refused.ok() && refused.status().number() == DAB_ERR_LENGTH && refused.what()[0] != 0, "a refusal");
   check(refused->verdict() == dab::verdict::none && refused->score > 1e38f, "a refusal trusts nothing");
+  dab_monitor_config config{};
+  config.enter = config.exit = 3e38f;
+  config.window = config.enter_votes = config.exit_votes = 1;
+  dab::guard guard(model);
+  check(guard.assess(0, {m.input, m.inputs}, scratch).state == dab::state::not_initialized, "a guard before its start");
+  check(guard.init(config).ok(), "a guard");
+  const auto d = guard.predict(1, {m.input, m.inputs}, outputs, scratch);
+  check(d.nominal() && bits(d.assessment.uncertainty) == m.assessment[0], "who drives");
+  const auto r = guard.assess(2, {m.input, m.inputs + 1}, scratch);
+  check(!r.nominal() && r.assessment.verdict() == dab::verdict::none, "a refusal is not driven on");
+  check(guard.monitor().why() == DAB_WHY_REJECTED && guard.monitor().event(0)->why == DAB_WHY_REJECTED, "why");
+  std::array<unsigned char, DAB_MONITOR_SAVED_BYTES> saved{};
+  check(guard.monitor().save(saved).ok() && guard.monitor().reset().ok() && guard.monitor().restore(saved).ok(), "save");
+  check(guard.monitor().statistics()->rejected == 1 && guard.poll(3) == dab::state::fallback, "restored");
 #if defined(__cpp_lib_span)
   const std::span<const float> view(m.input, m.inputs);
   check(model.assess(view, std::span<float>(scratch)).ok(), "std::span");

@@ -94,7 +94,7 @@ static void results(const model_case *m) {
 }
 
 static void configurations(void) {
-    const dab_monitor_config watch = {0, 2, 1, 5, 3, 4, 10, 20};
+    const dab_monitor_config watch = {0, 2, 1, 5, 3, 4, 10, 20, 0, 0, 0, 0, {0}, {0}};
     const dab_exploration_config explore = {0, DAB_SCHEDULE_LINEAR, 1, 0, 100, 2, 5, 1};
     size_t members, value;
     for (members = 0; members < 4; members++)

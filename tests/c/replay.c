@@ -44,12 +44,13 @@ static dab_assessment *assessments(size_t count) {
 static void monitor(const float *u, size_t count, float enter, float exit_) {
     dab_monitor *m = block(sizeof *m);
     dab_monitor_statistics *s = block(sizeof *s);
-    dab_monitor_config c = {0, 0, 0, 5, 3, 4, 7, 20};
+    dab_monitor_config c = {0, 0, 0, 5, 3, 4, 7, 20, 0, 6, 0.5f, 0, {0}, {0.5f, 0.4f, 0.3f, 0.2f, 0.1f, 0.05f, 0.02f}};
     uint32_t now = UINT32_MAX - 100;
     size_t i;
     c.size = (uint32_t)sizeof c;
     c.enter = enter;
     c.exit = exit_;
+    for (i = 0; i < DAB_DRIFT_LEVELS; i++) c.drift_levels[i] = i < 4 ? exit_ : enter;
     put_status(dab_monitor_init(m, &c));
     for (i = 0; i < count; i++) {
         now += i % 17 == 16 ? 30 : 3;

@@ -34,6 +34,28 @@ __attribute__((noinline)) static void call(const float *x) {
     sink = a.uncertainty;
 }
 
+#elif defined(ROW_GUARD)
+#include <dab.h>
+NUMBERS(artifact, TEXT(FOLDER) "/model.dab");
+static uint64_t storage[DAB_MODEL_BYTES / 8];
+static float scratch[SCRATCH];
+static dab_model *model;
+static dab_monitor monitor;
+static uint32_t now;
+/* Every input ends a block of the drift channel: the longest of all calls. */
+static bool prepare(void) {
+    const dab_monitor_config config = {.size = sizeof config, .enter = 2, .exit = 1, .window = 100, .enter_votes = 50,
+                                       .exit_votes = 50, .timeout = 5, .drift_block = 1, .drift_alarm = 9,
+                                       .drift_levels = {0, 1, 2, 3, 4, 5, 6},
+                                       .drift_p = {0.5f, 0.25f, 0.12f, 0.06f, 0.03f, 0.01f, 0.005f}};
+    return dab_model_init(storage, sizeof storage, artifact, BYTES, &model) == DAB_OK &&
+           dab_self_test(model, scratch, sizeof scratch) == DAB_OK && dab_monitor_init(&monitor, &config) == DAB_OK;
+}
+__attribute__((noinline)) static void call(const float *x) {
+    dab_assessment a = {.size = sizeof a};
+    sink = (float)dab_guard(model, &monitor, now++, x, INPUTS, 0, 0, scratch, sizeof scratch, &a);
+}
+
 #elif defined(ROW_MEMORY)
 #include <dab_memory.h>
 static uint64_t storage[DAB_MEMORY_BYTES(CODES, INPUTS) / 8];

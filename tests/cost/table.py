@@ -178,11 +178,11 @@ def scratch_of(model):
     return int(command(DAB, "inspect", model).split(" bytes of scratch")[0].split()[-1].replace(",", ""))
 
 
-def dab(shape, opt, scratch):
-    """The program that assesses inputs of a model by libdab.a."""
+def dab(shape, opt, scratch, program="ROW_DAB"):
+    """The program that assesses inputs of a model by libdab.a, or gives them to dab_guard."""
     prefix, artifact = library(opt), os.path.getsize(shape.model)
-    defines = ["ROW_DAB", f"FOLDER={shape.folder}", f"BYTES={artifact}", f"SCRATCH={scratch // 4}", f"INPUTS={shape.inputs}"]
-    return build(f"dab-{opt}", defines, ["-O2", f"-I{prefix}/include"], [f"{prefix}/lib/libdab.a"])
+    defines = [program, f"FOLDER={shape.folder}", f"BYTES={artifact}", f"SCRATCH={scratch // 4}", f"INPUTS={shape.inputs}"]
+    return build(f"{program}-{opt}", defines, ["-O2", f"-I{prefix}/include"], [f"{prefix}/lib/libdab.a"])
 
 
 # Inputs, dimensions, codes and covariance of the shapes that are measured elsewhere, too.
@@ -227,6 +227,8 @@ def check():
         hold(f"motor, opt-level {opt}: instructions, most over least", most / least, MOST_OVER_LEAST)
         hold(f"motor, opt-level {opt}: stack", worst, STACK)
         hold(f"motor, opt-level {opt}: stack found by painting", painted, worst)
+        *_, worst = measure(dab(Motor, opt, scratch_of(Motor.model), "ROW_GUARD"))
+        hold(f"motor, dab_guard, opt-level {opt}: stack", worst, STACK)
         # The deepest path is the one through several views.
         *_, painted, worst = measure(dab(views, opt, scratch_of(views.model)))
         hold(f"three views, opt-level {opt}: stack", worst, STACK)
@@ -291,6 +293,10 @@ def rows():
             # gcc fuses multiply-adds unless it is told not to; dab never does, so that all machines round alike.
             for flags in (["-O2"], ["-O2", "-ffp-contract=off"]):
                 yield row(f"{name}: plain C, {' '.join(flags)}", plain(shape, letter, flags), shape.inputs)
+    for opt in ("3", "s"):
+        scratch = scratch_of(Motor.model)
+        yield row(f"motor: dab_guard, assessment, votes and drift, opt-level {opt}", dab(Motor, opt, scratch, "ROW_GUARD"),
+                  Motor.inputs, os.path.getsize(Motor.model), scratch)
     yield from memory_rows()
     for name, *program in (("diagonal codebook of fixed size, no loader", "codebook"),
                            ("loader, every kind, assess", "loader", NO_CHANNELS),

@@ -7,7 +7,7 @@ use dab::monitor::MonitorStatistics;
 use dab::status::{DAB_ERR_NOT_CALIBRATED, DAB_OK};
 use dab_core::artifact::AlignedBytes;
 use dab_core::explore::{Config as BonusConfig, Exploration, Schedule};
-use dab_core::monitor::{Config as MonitorConfig, Monitor, State};
+use dab_core::monitor::{Config as MonitorConfig, Drift, Monitor, State};
 use dab_core::{CovarianceKind, Model, Rates, Task, Verdict};
 
 use crate::specs::{Random, any, real};
@@ -168,8 +168,24 @@ fn watch(out: &mut Bytes, u: &[f32], enter: f32, exit: f32) {
         State::Nominal => 1,
         State::Stale => 2,
     };
-    let config =
-        MonitorConfig { enter, exit, window: 5, enter_votes: 3, exit_votes: 4, min_dwell: 7, timeout: 20 };
+    let drift = Drift {
+        block: 6,
+        alarm: 0.5,
+        levels: [exit, exit, exit, exit, enter, enter, enter],
+        p_values: [0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02],
+        restart: true,
+    };
+    let config = MonitorConfig {
+        enter,
+        exit,
+        window: 5,
+        enter_votes: 3,
+        exit_votes: 4,
+        reject_votes: 0,
+        min_dwell: 7,
+        timeout: 20,
+        drift,
+    };
     let mut monitor = Monitor::new(config).expect("a configuration");
     out.status(DAB_OK);
     let mut now = u32::MAX - 100;
@@ -185,7 +201,13 @@ fn watch(out: &mut Bytes, u: &[f32], enter: f32, exit: f32) {
     for n in [s.inputs, s.votes, s.alarms, s.stales, s.nominal_ticks, s.fallback_ticks] {
         out.long(n);
     }
+    for n in [s.rejected, s.spikes, s.drifts, s.rejections, monitor.event_count()] {
+        out.long(n);
+    }
     out.floats(&[s.uncertainty.mean(), s.uncertainty.std(), s.uncertainty.min(), s.uncertainty.max()]);
+    out.word(monitor.why().bits().into());
+    out.status(DAB_OK);
+    out.floats(&[monitor.drift().0, monitor.drift().1]);
 }
 
 fn explore(out: &mut Bytes, u: &[f32], schedule: usize, centered: bool) {

@@ -1,7 +1,7 @@
 //! A motor watched by its own current: what the firmware does once the board is up.
 //!
 //! ```text
-//! boot: model in flash → checks → self-test      each window: ADC counts → inputs → speed, u → monitor → alarm
+//! boot: model in flash → checks → self-test      each window: ADC counts → inputs → speed, u → guard → alarm
 //! ```
 //!
 //! The model (`model.dab`, backbone included) and a recorded stream (`stream.bin`: healthy, a winding opens, mended)
@@ -12,8 +12,8 @@
 
 pub mod taught;
 
-use dab_core::monitor::{Config, Monitor, State};
-use dab_core::{Assessment, InputError, Model, aligned_artifact};
+use dab_core::monitor::{Config, Drift, State};
+use dab_core::{Guard, Model, aligned_artifact};
 
 /// Samples of the current in a window; one of the voltage follows.
 pub const WINDOW: usize = 24;
@@ -49,30 +49,21 @@ fn windows_of(stream: &[u8]) -> impl Iterator<Item = [f32; INPUTS]> {
     })
 }
 
-/// Speed in rad/s, and what the model says of the window.
-fn estimate(
-    model: &Model<'_>,
-    window: &[f32],
-    scratch: &mut [f32; SCRATCH],
-) -> Result<(f32, Assessment), InputError> {
-    let mut speed = [0.0];
-    let assessment = model.predict_into(window, &mut speed, scratch)?;
-    Ok((speed[0], assessment))
-}
-
-/// A monitor that trusts what one in a hundred healthy windows exceeds at most; `None` without a calibration table.
-fn monitor(model: &Model<'_>) -> Option<Monitor> {
+/// A guard that trusts what one in a hundred healthy windows exceeds at most; `None` without a calibration table.
+fn guard<'m, 'a>(model: &'m Model<'a>) -> Option<Guard<'m, 'a>> {
     let table = model.calibration()?;
-    Monitor::new(Config {
+    let config = Config {
         enter: table.threshold(0.01)?,
         exit: table.threshold(0.05)?,
         enter_votes: 4,
         exit_votes: 8,
         window: 8,
+        reject_votes: 2,
         min_dwell: 10,
         timeout: 3,
-    })
-    .ok()
+        drift: Drift::OFF,
+    };
+    Guard::new(model, config).ok()
 }
 
 /// The model, if it may be used.
@@ -93,11 +84,12 @@ fn start(print: fn(&str), scratch: &mut [f32; SCRATCH]) -> Option<Model<'static>
 pub fn run(print: fn(&str)) -> bool {
     let mut scratch = [0.0; SCRATCH];
     let Some(model) = start(print, &mut scratch) else { return false };
-    let Some(mut monitor) = monitor(&model) else { return false };
-    let mut before = monitor.state();
+    let Some(mut guard) = guard(&model) else { return false };
+    let mut before = guard.monitor().state();
     for (now, window) in (0..).zip(windows()) {
-        let Ok((speed, assessment)) = estimate(&model, &window, &mut scratch) else { return false };
-        let state = monitor.observe(now, assessment.score());
+        let mut speed = [0.0];
+        let decision = guard.predict(now, &window, &mut speed, &mut scratch);
+        let state = decision.state;
         if state != before {
             print("window ");
             print_number(print, now, 0);
@@ -106,16 +98,18 @@ pub fn run(print: fn(&str)) -> bool {
                 State::Fallback => ": fallback, speed ",
                 State::Stale => ": no data, speed ",
             });
-            print_number(print, speed as u32, 0);
+            print_number(print, speed[0] as u32, 0);
             print(" rad/s, u ");
-            print_number(print, (assessment.uncertainty * 100.0) as u32, 2);
+            let nats = decision.assessment.map_or(f32::MAX, |found| found.uncertainty);
+            print_number(print, (nats * 100.0) as u32, 2);
             print(" nats\n");
             before = state;
         }
     }
-    print_number(print, monitor.statistics().inputs as u32, 0);
+    let statistics = guard.monitor().statistics();
+    print_number(print, statistics.inputs as u32, 0);
     print(" windows, ");
-    print_number(print, monitor.statistics().alarms as u32, 0);
+    print_number(print, statistics.alarms as u32, 0);
     print(" alarms\n");
     true
 }

@@ -1,17 +1,17 @@
 //! "This is normal now": a load that was never trained on alarms, is taught, and alarms no more; a fault still does.
 //!
 //! ```text
-//! window → assess with what was taught → monitor        button: window → teach → memory → two slots of flash
+//! window → assess with what was taught → guard          button: window → teach → memory → two slots of flash
 //! ```
 //!
 //! The stream (`taught.bin`): a pump is coupled from window 30 to 139. While the button is held, from 60 to 109, every window
 //! is taught. At 120 the firmware starts anew and reads what was taught from flash. From 160 to 199 a winding is open.
 
 use dab_core::memory::{Config as MemoryConfig, Memory};
-use dab_core::monitor::{Monitor, State};
-use dab_core::{Model, slots};
+use dab_core::monitor::State;
+use dab_core::{Guard, Model, slots};
 
-use crate::{SCRATCH, monitor, print_number, start, windows_of};
+use crate::{SCRATCH, guard, print_number, start, windows_of};
 
 /// Windows of the same form as `stream.bin`.
 static STREAM: &[u8] = include_bytes!("../taught.bin");
@@ -53,10 +53,10 @@ impl Flash {
 }
 
 /// What a start of the firmware makes.
-fn boot(model: &Model<'_>, flash: &Flash) -> Option<(Monitor, Memory<PLACES, DIM>)> {
+fn boot<'m, 'a>(model: &'m Model<'a>, flash: &Flash) -> Option<(Guard<'m, 'a>, Memory<PLACES, DIM>)> {
     let mut memory = Memory::new(MemoryConfig { spawn: SPAWN, ..MemoryConfig::DEFAULT }).ok()?;
     flash.read(&mut memory).then_some(())?;
-    Some((monitor(model)?, memory))
+    Some((guard(model)?, memory))
 }
 
 /// Boots, watches the stream, is taught, and prints each change. Whether everything could be used.
@@ -65,7 +65,7 @@ pub fn run(print: fn(&str)) -> bool {
     let Some(model) = start(print, &mut scratch) else { return false };
     let mut flash = Flash([[0xff; SLOT]; 2]);
     let Some((mut watch, mut memory)) = boot(&model, &flash) else { return false };
-    let mut before = watch.state();
+    let mut before = watch.monitor().state();
     for (now, window) in (0..).zip(windows_of(STREAM)) {
         if now == RESTART {
             let Some(again) = boot(&model, &flash) else { return false };
@@ -73,7 +73,7 @@ pub fn run(print: fn(&str)) -> bool {
             print("started anew, ");
             print_number(print, memory.view().pinned() as u32, 0);
             print(" taught codes from flash\n");
-            before = watch.state();
+            before = watch.monitor().state();
         }
         if TAUGHT.contains(&now) {
             let taught = model.teach(&mut memory.view(), &window, &mut scratch).is_ok();
@@ -81,8 +81,9 @@ pub fn run(print: fn(&str)) -> bool {
                 return false;
             }
         }
-        let Ok(found) = model.assess_taught(&mut memory.view(), &window, &mut scratch) else { return false };
-        let state = watch.observe(now, found.uncertainty);
+        let found = model.assess_taught(&mut memory.view(), &window, &mut scratch);
+        let decision = watch.judge(now, found);
+        let state = decision.state;
         if state != before {
             print("window ");
             print_number(print, now, 0);
@@ -91,7 +92,8 @@ pub fn run(print: fn(&str)) -> bool {
                 State::Fallback => ": fallback, u ",
                 State::Stale => ": no data, u ",
             });
-            print_number(print, (found.uncertainty * 100.0) as u32, 2);
+            let nats = decision.assessment.map_or(f32::MAX, |found| found.uncertainty);
+            print_number(print, (nats * 100.0) as u32, 2);
             print(" nats\n");
             before = state;
         }

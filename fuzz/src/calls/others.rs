@@ -72,11 +72,16 @@ impl Caller {
                 (u.int_in_range(0..=34)?, u.int_in_range(0..=34)?, u.int_in_range(0..=34)?);
             let (dwell, timeout) = (u.arbitrary::<u8>()?.into(), u.arbitrary::<u8>()?.into());
             let top = exit + gap;
-            let words = [top.to_bits(), exit.to_bits(), window, enter, back, dwell, timeout];
+            let own = [top.to_bits(), exit.to_bits(), window, enter, back, dwell, timeout];
+            // Without a drift channel: votes for rejected inputs, block, alarm, flag, levels and p-values are 0.
+            let words: Vec<u32> = own.into_iter().chain([0; 18]).collect();
             let at = config(&mut r, w, &words, 4, u)?;
             let finite = top.is_finite() && exit.is_finite() && exit <= top;
             let votes = |n: u32| (1..=window).contains(&n);
-            r.fault(DAB_ERR_CONFIG, !(finite && (1..=32).contains(&window) && votes(enter) && votes(back)));
+            r.fault(
+                DAB_ERR_CONFIG,
+                !(finite && (1..=2_097_120).contains(&window) && votes(enter) && votes(back)),
+            );
             // A member of a later version may be set, or lie over what follows.
             let monitor = w.span(MONITOR).start;
             r.changes(w.span(MONITOR));
@@ -91,7 +96,7 @@ impl Caller {
         if u.ratio(1, 4)? {
             let monitor = r.object(w, MONITOR, true, false, u)?;
             let out = w.address(u)?;
-            r.results(w, out, 1, 72, 8, u)?;
+            r.results(w, out, 1, 128, 8, u)?;
             r.judge(w, "dab_monitor_stats", |w| {
                 let (monitor, out) = (w.pointer(monitor), w.pointer::<MonitorStatistics>(out));
                 // SAFETY: as the rules describe.

@@ -1,7 +1,8 @@
 """How far is an input from what was seen before?
 
 `Model` reads a model.dab and says how uncertain each input is. `Memory` starts empty, learns, and says how often something like
-an input was seen: an exploration bonus. `Exploration` scales a bonus, `Monitor` turns uncertainties into a decision.
+an input was seen: an exploration bonus. `Exploration` scales a bonus, `Guard` says who may drive, `Monitor`
+turns uncertainties into that decision.
 
     import dab_uncertainty as dab
 
@@ -20,13 +21,16 @@ from .explore import Exploration
 from .fit import fit
 from .memory import Ellipse, Memory, Novelty, random_features, suggest_std
 from .model import Attribution, Model
-from .monitor import Monitor
+from .monitor import Decision, Event, Guard, Monitor
 
 __all__ = [
     "Attribution",
+    "Decision",
     "Ellipse",
     "Error",
+    "Event",
     "Exploration",
+    "Guard",
     "Memory",
     "Model",
     "Monitor",

@@ -75,7 +75,29 @@ class MonitorConfig(c.Structure):
         ("exit_votes", c.c_uint32),
         ("min_dwell", c.c_uint32),
         ("timeout", c.c_uint32),
+        ("reject_votes", c.c_uint32),
+        ("drift_block", c.c_uint32),
+        ("drift_alarm", c.c_float),
+        ("drift_keeps", c.c_uint32),
+        ("drift_levels", c.c_float * 7),
+        ("drift_p", c.c_float * 7),
     ]
+
+
+class MonitorStatistics(c.Structure):
+    """dab_monitor_statistics: what a monitor saw so far."""
+
+    _counts = "inputs votes alarms stales nominal_ticks fallback_ticks rejected spikes drifts rejections events"
+    _fields_ = (
+        [("size", c.c_uint32), ("state", c.c_int32)]
+        + [(name, c.c_uint64) for name in _counts.split()]
+        + [(name, c.c_float) for name in "mean std min max".split()]
+        + [("why", c.c_uint32), ("last_rejection", c.c_int32), ("drift_capital", c.c_float), ("drift_p", c.c_float)]
+    )
+
+
+class MonitorEvent(c.Structure):
+    _fields_ = [(name, c.c_uint32) for name in "size number tick why".split()] + [("score", c.c_float), ("nearest", c.c_uint32)]
 
 
 class MemoryConfig(c.Structure):
@@ -152,6 +174,13 @@ def _load() -> Any:
         ("dab_monitor_init", i, [p, p]),
         ("dab_monitor_observe", i, [p, u, f]),
         ("dab_monitor_poll", i, [p, u]),
+        ("dab_monitor_why", u, [p]),
+        ("dab_monitor_stats", i, [p, p]),
+        ("dab_monitor_event", i, [p, u, p]),
+        ("dab_monitor_reset", i, [p]),
+        ("dab_monitor_save", i, [p, p, n]),
+        ("dab_monitor_restore", i, [p, p, n]),
+        ("dab_guard", i, [p, p, u, p, n, p, n, p, n, p]),
         ("dab_memory_bytes", n, [u, u]),
         ("dab_memory_init", i, [p, n, p, c.POINTER(p)]),
         ("dab_memory_assess", i, [p, p, p, n, p]),

@@ -1,0 +1,1 @@
+../../include/dab_monitor.h
