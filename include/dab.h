@@ -12,8 +12,8 @@
  * A model with channels has up to four views of an input. Its score is the unfamiliarity, what all views and the
  * network's own logits say together; and it tells inputs that lie between two classes: those are ambiguous.
  *
- * USAGE. C99 and later, or C++ (dab.hpp is a C++17 face). The names in capitals are in model.c, which
- * `dab export model.dab --c model.c` makes; without it, ask dab_scratch_bytes() and dab_model_shape().
+ * USAGE. C99 and later, or C++ (dab.hpp is a C++17 face). The names in capitals are in model.h, which
+ * `dab export model.dab --c model.c --header model.h` makes; without it, ask dab_scratch_bytes() and dab_model_shape().
  *
  *     static uint64_t storage[DAB_MODEL_BYTES / 8];
  *     static float scratch[DAB_ARTIFACT_SCRATCH_FLOATS];

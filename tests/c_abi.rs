@@ -426,21 +426,21 @@ fn a_moved_tree_works_with_pkg_config_and_cmake() {
     run(Command::new("cp").arg("-a").arg(installed()).arg(&tree));
     model_files(&folder);
     let run_here = |program: &str| {
-        let program = Command::new(folder.join(program))
-            .current_dir(&folder)
-            .env("LD_LIBRARY_PATH", tree.join("lib"))
-            .output()
-            .unwrap();
+        // Without a word about where the library lies.
+        let program = Command::new(folder.join(program)).current_dir(&folder).output().unwrap();
         assert!(program.status.success(), "{program:?}");
     };
     if has(test, "pkg-config") {
         // By hand: as a user would type it.
-        let build = "eval gcc -std=c99 host.c $(pkg-config --cflags --libs dab) -o by-pkg-config";
+        let build =
+            "eval gcc -std=c99 abi.c second.c cases.c $(pkg-config --cflags --libs dab) -o by-pkg-config
+            eval gcc -std=c99 host.c $(pkg-config --cflags --libs dab-shared) -o by-pkg-config-shared";
         run(Command::new("sh")
             .args(["-euc", build])
             .current_dir(&folder)
             .env("PKG_CONFIG_PATH", tree.join("lib/pkgconfig")));
         run_here("by-pkg-config");
+        run_here("by-pkg-config-shared");
         let abi = Command::new("pkg-config")
             .args(["--variable=abi_version", "dab"])
             .env("PKG_CONFIG_PATH", tree.join("lib/pkgconfig"))
@@ -457,7 +457,7 @@ fn a_moved_tree_works_with_pkg_config_and_cmake() {
             .arg(&out)
             .arg(format!("-DCMAKE_PREFIX_PATH={}", tree.display())));
         run(Command::new("cmake").arg("--build").arg(&out));
-        for program in ["by-static", "by-shared"] {
+        for program in ["by-static", "by-default", "by-shared"] {
             run_here(&format!("cmake out/{program}"));
         }
     }

@@ -1,8 +1,8 @@
 //! `dab export`: artifact → C source.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::{
     export::{
@@ -15,12 +15,15 @@ use crate::{
 /// Write a model as C source, for firmware without files
 ///
 /// The file holds the model's bytes as a constant array, aligned for dab_model_init, and macros for its sizes:
-/// everything that a program needs to declare its memory. It compiles as C99 and as C++, by itself or
-/// included. If the linked library finds other known answers than this machine did, dab_self_test says so.
+/// everything that a program needs to declare its memory. It compiles as C99 and as C++. With --header, the
+/// macros and the declaration go into a header, and the C file is compiled like any other of the program.
+/// Without it, one file of the program includes the C file. If the linked library finds other known answers
+/// than this machine did, dab_self_test says so.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  dab export model.dab --c model.c
-  dab export model.dab --c arm.c --name arm")]
+  dab export model.dab --c model.c --header model.h    cc main.c model.c libdab.a; main.c includes model.h
+  dab export model.dab --c model.c                     cc main.c libdab.a; main.c includes model.c
+  dab export arm.dab --c arm.c --header arm.h --name arm")]
 pub struct Args {
     /// The model file
     #[arg(value_name = "MODEL.dab")]
@@ -29,6 +32,10 @@ pub struct Args {
     /// The C file to write
     #[arg(long, value_name = "MODEL.c")]
     c: PathBuf,
+
+    /// The header to write: what other files include
+    #[arg(long, value_name = "MODEL.h")]
+    header: Option<PathBuf>,
 
     /// Name of the array; its macros have it in capitals
     #[arg(long, default_value = "dab_artifact", value_name = "NAME")]
@@ -45,9 +52,32 @@ pub fn run(args: &Args) -> Result<()> {
     model
         .self_test(&mut vec![0.0; model.scratch_len()])
         .with_context(|| format!("`{}`", args.model.display()))?;
-    let text = c_source(name, &artifact, &model)?;
-    let output = args.c.display();
-    AtomicFile::write(&args.c, text.as_bytes()).with_context(|| format!("cannot write `{output}`"))?;
+    let header = args.header.as_deref().map(header_name).transpose()?;
+    let text = c_source(name, header, &artifact, &model)?;
+    let mut written = args.c.display().to_string();
+    let write = |to: &Path, text: &str| {
+        AtomicFile::write(to, text.as_bytes()).with_context(|| format!("cannot write `{}`", to.display()))
+    };
+    // The header first: a C file that includes one that is not there would be of no use.
+    if let (Some(to), Some(text)) = (&args.header, &text.header) {
+        if std::path::absolute(to)? == std::path::absolute(&args.c)? {
+            bail!(
+                "--c and --header name the same file, `{}`: give the header a name of its own",
+                to.display()
+            );
+        }
+        write(to, text)?;
+        written = format!("{written}, {}", to.display());
+    }
+    write(&args.c, &text.source)?;
     let (flash, scratch) = (artifact.bytes().len(), 4 * model.scratch_len());
-    super::print(&format!("{output}: `{name}`, {flash} bytes of flash, {scratch} bytes of scratch\n"))
+    super::print(&format!("{written}: `{name}`, {flash} bytes of flash, {scratch} bytes of scratch\n"))
+}
+
+/// What the C file includes: the name alone, so that the two may lie in folders of their own (`src`, `include`).
+fn header_name(header: &Path) -> Result<&str> {
+    header
+        .file_name()
+        .and_then(|name| name.to_str())
+        .with_context(|| format!("`{}` is not a name for a header: C could not include it", header.display()))
 }

@@ -1,4 +1,5 @@
-//! A model as C source, for firmware without files: bytes of `model.dab` → a constant array and its sizes.
+//! A model as C source, for firmware without files: bytes of `model.dab` → a constant array and its sizes, in one file or in
+//! a source and a header.
 
 use std::fmt::Write;
 
@@ -34,14 +35,60 @@ pub fn check_name(name: &str) -> Result<()> {
     Ok(())
 }
 
+/// What `dab export` writes.
+pub struct CSource {
+    /// `model.h`, where one was asked for: the macros and the declaration of the array.
+    pub header: Option<String>,
+    /// `model.c`: the array, with the header included, or with everything that the header would have.
+    pub source: String,
+}
+
 /// The model as C source: an aligned constant array called `name`, and macros for its sizes.
 ///
+/// With the file name of a `header`, other files include that header and the source is compiled once, like any other.
+/// Without one the source has everything in it, and one file of the program includes it.
+///
 /// # Errors
-/// When `name` is not a name in C.
-pub fn c_source(name: &str, artifact: &ModelFile, model: &Model<'_>) -> Result<String> {
+/// When `name` is not a name in C, or `header` cannot stand between the quotes of an `#include`.
+pub fn c_source(
+    name: &str,
+    header: Option<&str>,
+    artifact: &ModelFile,
+    model: &Model<'_>,
+) -> Result<CSource> {
     check_name(name)?;
-    let (bytes, shape) = (artifact.bytes(), model.shape());
-    let upper = name.to_ascii_uppercase();
+    if let Some(header) = header {
+        check_header(header)?;
+    }
+    let mut source = opening(name, header, artifact)?;
+    let declared = declaration(name, artifact, model)?;
+    match header {
+        Some(header) => writeln!(source, "#include \"{header}\"\n")?,
+        None => writeln!(source, "#include <stdint.h>\n\n{declared}")?,
+    }
+    array(&mut source, name, artifact.bytes())?;
+    let guard = format!("{}_EXPORTED_H", name.to_ascii_uppercase());
+    let header = match header {
+        Some(_) => Some(format!(
+            "{}#ifndef {guard}\n#define {guard}\n\n#include <stdint.h>\n\n{declared}\n#endif\n",
+            opening(name, header, artifact)?
+        )),
+        None => None,
+    };
+    Ok(CSource { header, source })
+}
+
+/// Refuses the name of a header that no `#include` could name.
+fn check_header(header: &str) -> Result<()> {
+    if header.is_empty() || header.chars().any(|c| c.is_control() || "\"\\".contains(c)) {
+        bail!("`{header}` is not a name for a header: `#include` cannot name it");
+    }
+    Ok(())
+}
+
+/// The comment at the top of a file: what it is, and how a program uses it.
+fn opening(name: &str, header: Option<&str>, artifact: &ModelFile) -> Result<String> {
+    let (upper, bytes) = (name.to_ascii_uppercase(), artifact.bytes().len());
     let mut t = String::new();
     writeln!(t, "/* A dab model, identity {:08x}. Written by dab export; C99 and C++.", artifact.identity())?;
     writeln!(t, " *")?;
@@ -54,14 +101,32 @@ pub fn c_source(name: &str, artifact: &ModelFile, model: &Model<'_>) -> Result<S
     )?;
     writeln!(t, " *     if (dab_self_test(model, scratch, sizeof scratch) != DAB_OK) stop();")?;
     writeln!(t, " *")?;
-    // A number, not the macro: other files do not have it.
-    let words = bytes.len() / 4 + 1;
-    writeln!(
-        t,
-        " * Other files see it by: extern const uint32_t {name}[{words}]; of {} bytes */",
-        bytes.len()
-    )?;
-    writeln!(t, "#include <stdint.h>\n\n#ifndef {upper}_BYTES")?;
+    match header {
+        Some(header) => {
+            writeln!(t, " * Include {header} wherever the model is used, and compile the C file once. */")?;
+        }
+        None => {
+            writeln!(
+                t,
+                " * Include this file in one source file, and do not compile it as well: the array would be defined twice."
+            )?;
+            writeln!(t, " * To compile it by itself, make a header for it: dab export --header.")?;
+            // A number, not the macro: other files do not have it.
+            let words = bytes / 4 + 1;
+            writeln!(
+                t,
+                " * Other files see it by: extern const uint32_t {name}[{words}]; of {bytes} bytes */"
+            )?;
+        }
+    }
+    Ok(t)
+}
+
+/// The macros for the sizes, and the declaration of the array.
+fn declaration(name: &str, artifact: &ModelFile, model: &Model<'_>) -> Result<String> {
+    let (bytes, shape, upper) = (artifact.bytes(), model.shape(), name.to_ascii_uppercase());
+    let mut t = String::new();
+    writeln!(t, "#ifndef {upper}_BYTES")?;
     let macros = [
         ("BYTES", bytes.len()),
         ("INPUTS", shape.inputs),
@@ -84,7 +149,13 @@ pub fn c_source(name: &str, artifact: &ModelFile, model: &Model<'_>) -> Result<S
     writeln!(t, "/* Little-endian words: aligned for the reader, whatever the compiler. */")?;
     // In C++ a constant is private to its file unless it was declared.
     writeln!(t, "extern const uint32_t {name}[{upper}_BYTES / 4 + 1];")?;
-    writeln!(t, "const uint32_t {name}[{upper}_BYTES / 4 + 1] = {{")?;
+    writeln!(t, "#ifdef __cplusplus\n}}\n#endif")?;
+    Ok(t)
+}
+
+/// The definition of the array. Its linkage is that of the declaration, in C++ too.
+fn array(t: &mut String, name: &str, bytes: &[u8]) -> Result<()> {
+    writeln!(t, "const uint32_t {name}[{}_BYTES / 4 + 1] = {{", name.to_ascii_uppercase())?;
     let words: Vec<String> = bytes
         .chunks(4)
         .map(|chunk| {
@@ -96,8 +167,8 @@ pub fn c_source(name: &str, artifact: &ModelFile, model: &Model<'_>) -> Result<S
     for line in words.chunks(PER_LINE) {
         writeln!(t, "    {},", line.join(", "))?;
     }
-    writeln!(t, "}};\n#ifdef __cplusplus\n}}\n#endif")?;
-    Ok(t)
+    writeln!(t, "}};")?;
+    Ok(())
 }
 
 #[cfg(test)]

@@ -51,3 +51,59 @@ fn a_name_that_is_none_in_c_is_refused() {
         assert!(!folder.join("model.c").exists());
     }
 }
+
+/// Two source files use one model: the header twice, the array once.
+const WITH_HEADER: &str = "#include \"model.h\"
+#include \"model.h\"
+#include <stdio.h>
+int other(void);
+int main(void) {
+    return fwrite(arm, 1, ARM_BYTES, stdout) != ARM_BYTES || ARM_INPUTS != 2u || other();
+}
+";
+const OTHER: &str = "#include \"model.h\"
+int other(void);
+int other(void) { return (sizeof arm < ARM_BYTES) || ARM_SELF_TESTS != 4u; }
+";
+
+#[test]
+fn a_header_lets_several_files_share_an_array_that_is_compiled_once() {
+    let folder = with_model("export-header");
+    for part in ["src", "include"] {
+        std::fs::create_dir(folder.join(part)).unwrap();
+    }
+    let export =
+        ["export", "model.dab", "--c", "src/model.c", "--header", "include/model.h", "--name", "arm"];
+    let said = text(dab(&folder, &export));
+    assert!(said.starts_with("src/model.c, include/model.h: `arm`, "), "{said}");
+    let bytes = std::fs::read(folder.join("model.dab")).unwrap();
+    std::fs::write(folder.join("main.c"), WITH_HEADER).unwrap();
+    std::fs::write(folder.join("other.c"), OTHER).unwrap();
+    for (compiler, standard, language) in [("gcc", "c99", "c"), ("g++", "c++17", "c++")] {
+        if Command::new(compiler).arg("--version").output().is_err() {
+            println!("\nSKIPPED a_header_lets_several_files_share_an_array: {compiler} is not installed");
+            continue;
+        }
+        let mut compile = Command::new(compiler);
+        compile.current_dir(&folder).args(["-x", language, &format!("-std={standard}")]);
+        compile.args(["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", "-Iinclude"]);
+        let out = compile.args(["main.c", "other.c", "src/model.c", "-o", "main"]).output().unwrap();
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        let run = Command::new(folder.join("main")).output().unwrap();
+        assert!(run.status.success() && run.stdout == bytes, "{compiler} {standard}");
+    }
+}
+
+#[test]
+fn a_header_that_no_program_could_include_is_refused() {
+    let folder = with_model("export-no-header");
+    for (header, reason) in [
+        ("./model.c", "--c and --header name the same file"),
+        ("..", "is not a name for a header"),
+        ("a\"b.h", "is not a name for a header"),
+    ] {
+        let out = dab(&folder, &["export", "model.dab", "--c", "model.c", "--header", header]);
+        assert!(refusal(&out, 1).contains(reason), "{header}");
+        assert!(!folder.join("model.c").exists());
+    }
+}
