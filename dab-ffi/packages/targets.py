@@ -82,7 +82,7 @@ def compiler(target: Target) -> list[str] | None:
         if shutil.which("riscv64-unknown-elf-gcc"):
             return ["riscv64-unknown-elf-gcc", *command]
         if shutil.which("clang") and shutil.which("riscv64-unknown-elf-ld"):
-            return ["clang", "--target=riscv32-unknown-elf", f"-fuse-ld={shutil.which('riscv64-unknown-elf-ld')}", *command]
+            return ["clang", "--target=riscv32-unknown-elf", f"--ld-path={shutil.which('riscv64-unknown-elf-ld')}", *command]
         return None
     return command if shutil.which(command[0]) else None
 
@@ -105,8 +105,7 @@ def link_command(target: Target, package: Path, check: Path, program: Path) -> l
     # Debian's clang brings no library of its own for RISC-V, and the sample needs none.
     builtins = [] if command[0] == "clang" else ["-lgcc"]
     if target.triple.startswith("riscv32"):
-        emulation = ["-Wl,-melf32lriscv"] if command[0] != "clang" else []
-        freestanding += ["-mcmodel=medany", *emulation]
+        freestanding += ["-mcmodel=medany", "-Wl,-melf32lriscv"]
     link = [f"-Wl,--defsym=flash={flash:#x},--defsym=ram={ram:#x},-T,{check / 'link.ld'}", "-Wl,--gc-sections,-z,noexecstack",
             "-Wl,-e," + ("reset" if target.triple.startswith("riscv32") else "start")]  # fmt: skip
     return [*command, *common[1:], *freestanding, *map(str, files), str(check / "board.c"), str(archive), *builtins, *link,

@@ -30,7 +30,9 @@ static long call(long operation, const void *argument) {
     return a0;
 }
 __asm__(".section .vectors,\"ax\"\n.global reset\nreset:\nla sp, stack_top\n"
-        "li t0, 0x2000\ncsrs mstatus, t0\n" /* mstatus.FS: the FPU is on, where there is one */
+#if defined(__riscv_flen)
+        "li t0, 0x2000\ncsrs mstatus, t0\n" /* mstatus.FS: the FPU is on */
+#endif
         "call start\n.text\n");
 #else
 static int call(int operation, const void *argument) {
