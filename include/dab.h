@@ -177,6 +177,11 @@ DAB_API size_t dab_scratch_bytes(const dab_model *model);
  * Returns DAB_OK, DAB_ERR_SELF_TEST, DAB_ERR_SELF_TEST_DIGEST or DAB_ERR_SCRATCH. */
 DAB_API DAB_WARN_UNUSED dab_status dab_self_test(const dab_model *model, void *scratch, size_t scratch_bytes);
 
+/* Checks that the artifact of a model is still what it was when it was loaded, by its checksums: flash can lose bits. It
+ * is a pass over the artifact without arithmetic: repeat it while the program runs, as often as its time allows.
+ * Returns DAB_OK, or what is wrong with the artifact (-100 and below): do not use the model any more. */
+DAB_API DAB_WARN_UNUSED dab_status dab_model_check(const dab_model *model);
+
 /* Sets other false-alarm rates for the verdicts than the artifact's: at most the share `doubtful` of familiar inputs is
  * called doubtful or unfamiliar, at most the share `unfamiliar` is called unfamiliar.
  * Threads: this is the only call that changes a model. Make it before others use the model.

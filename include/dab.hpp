@@ -131,6 +131,7 @@ class model_ref {
     out.size = sizeof out;
     return make(dab_model_shape(handle_, &out), out);
   }
+  [[nodiscard]] status check() const noexcept { return dab_model_check(handle_); }
   [[nodiscard]] status self_test(span<float> scratch) const noexcept {
     return dab_self_test(handle_, scratch.data(), scratch.size_bytes());
   }

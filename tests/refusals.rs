@@ -1,7 +1,7 @@
 //! Damage: every truncation, every one-byte extension and every single-bit flip of three real artifacts is
 //! refused, each with the error that says what happened.
 
-use dab_core::artifact::{AlignedBytes, ArtifactError};
+use dab_core::artifact::{self, AlignedBytes, ArtifactError};
 use dab_core::{InputError, Model};
 use dab_tests::patch::{HEADER, crc32c};
 use dab_tests::specs::real;
@@ -68,6 +68,8 @@ fn every_flipped_bit_is_refused() {
                 damaged[at] ^= 1 << bit;
                 let copy = AlignedBytes::from(&*damaged);
                 let found = copy.model().err();
+                // What a device repeats while it runs finds the same.
+                assert_eq!(artifact::check(&damaged).err(), found);
                 let sound = match found {
                     Some(ArtifactError::NotAnArtifact) => at < 8,
                     // The stored checksum and the computed one: one is the sound file's, the other is not.

@@ -76,8 +76,8 @@ const _: () = assert!(ptr::layouts_grow::<Shape>());
 /// What lies in the storage.
 pub(crate) struct Loaded {
     pub(crate) model: Model<'static>,
-    /// Where the artifact lies: results must not be written over it.
-    pub(crate) artifact: Span,
+    /// The artifact: results must not be written over it.
+    pub(crate) artifact: &'static [u8],
 }
 
 pub(crate) type Stored = Tagged<Loaded>;
@@ -96,7 +96,7 @@ pub(crate) unsafe fn loaded<'a>(model: *const Handle) -> Result<(&'a Loaded, [Sp
     // SAFETY: `object` checks pointer and tag; the caller of this function promises that whatever has the tag is a whole
     // model, which only `init` puts there.
     let loaded = unsafe { ptr::object(stored, TAG)? };
-    Ok((loaded, [span(stored, 1)?, loaded.artifact]))
+    Ok((loaded, [span(stored, 1)?, span(loaded.artifact.as_ptr(), loaded.artifact.len())?]))
 }
 
 /// DAB_MODEL_BYTES of the linked library. If it is larger than the program's, dab_model_init refuses the program's
@@ -161,7 +161,7 @@ pub(crate) unsafe fn init(
     let stored = storage.cast::<Stored>();
     // SAFETY: `storage` was checked non-null, aligned to 8 and at least as large as `Stored`; the caller
     // promises that it is writable.
-    unsafe { ptr::put(stored, Tagged::new(TAG, Loaded { model, artifact: bytes })) };
+    unsafe { ptr::put(stored, Tagged::new(TAG, Loaded { model, artifact: slice })) };
     // SAFETY: `out` was checked non-null and aligned; the caller promises that it is writable.
     unsafe { ptr::put(out, stored.cast()) };
     Ok(())
@@ -251,6 +251,19 @@ unsafe fn self_test(model: *const Handle, scratch: *mut f32, floats: usize) -> R
 /// Where scratch lies. NULL is a mistake even if its size is 0.
 pub(crate) fn scratch_span(scratch: *const f32, floats: usize) -> Result<Span> {
     if scratch.is_null() { Err(DAB_ERR_NULL) } else { span(scratch, floats) }
+}
+
+/// Checks that the artifact of a model is still what it was when it was loaded, by its checksums: flash can lose bits. It
+/// is a pass over the artifact without arithmetic: repeat it while the program runs, as often as its time allows.
+/// Returns DAB_OK, or what is wrong with the artifact (-100 and below): do not use the model any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dab_model_check(model: *const Handle) -> Status {
+    // SAFETY: `loaded` checks pointer and tag; the caller promises that whatever has the tag is a model that nobody
+    // writes to.
+    let found = unsafe { loaded(model) };
+    status::of(found.and_then(|(loaded, _)| {
+        dab_core::artifact::check(loaded.artifact).map_err(|e| status::of_artifact(&e))
+    }))
 }
 
 /// Sets other false-alarm rates for the verdicts than the artifact's: at most the share `doubtful` of familiar inputs is

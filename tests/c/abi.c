@@ -69,6 +69,8 @@ static void answers(const model_case *m) {
     batch = calloc(m->rows, sizeof *batch);
     if (!scratch || !outputs || !distances || !assignment || !dimensions || !batch) exit(2);
     GIVES(dab_self_test(model, scratch, bytes), DAB_OK);
+    GIVES(dab_model_check(model), DAB_OK);
+    GIVES(dab_model_check(NULL), DAB_ERR_NULL);
     for (row = 0; row < m->rows; row++) {
         const float *input = m->input + row * m->inputs;
         dab_assessment a = sized();

@@ -27,3 +27,13 @@ pub mod writer;
 #[cfg(feature = "alloc")]
 pub use aligned::AlignedBytes;
 pub use error::{ArtifactError, Part};
+
+/// Whether the bytes of an artifact are still those that were written: both checksums, the length and the places of the
+/// sections. It costs a pass over the bytes and no arithmetic, so that a device can repeat it while it runs; every error of
+/// one, two or three bits is found.
+///
+/// # Errors
+/// What is wrong with them.
+pub fn check(bytes: &[u8]) -> Result<(), ArtifactError> {
+    reader::sections(bytes).map(|_| ())
+}
