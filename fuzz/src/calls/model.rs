@@ -3,8 +3,8 @@
 use dab::assess::{Assessment, dab_assess, dab_assess_batch, dab_predict};
 use dab::explain::dab_explain;
 use dab::model::{
-    DAB_MODEL_BYTES, Shape, dab_model_init, dab_model_shape, dab_scratch_bytes, dab_self_test, dab_set_rates,
-    dab_threshold,
+    DAB_MODEL_BYTES, Shape, dab_model_check, dab_model_init, dab_model_shape, dab_scratch_bytes,
+    dab_self_test, dab_set_rates, dab_threshold,
 };
 use dab::status::{
     DAB_ERR_ARTIFACT_MISALIGNED, DAB_ERR_LENGTH, DAB_ERR_NON_FINITE, DAB_ERR_NOT_CALIBRATED, DAB_ERR_NULL,
@@ -120,6 +120,8 @@ impl Caller {
             // SAFETY: a model.
             let needed = unsafe { dab_scratch_bytes(handle) };
             assert_eq!(needed, 4 * reference.scratch_len());
+            // SAFETY: a model.
+            assert_eq!(unsafe { dab_model_check(handle) }, DAB_OK);
         }
         Ok(())
     }
