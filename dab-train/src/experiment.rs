@@ -21,13 +21,14 @@ use burn::tensor::Device;
 
 use crate::{
     choose::Choice,
-    config::Experiment,
+    config::{Experiment, retrofit::Beside},
     data::{self, DataConfig, Description, Loaded, Seen, Task, sources::clusters},
     error::Error,
-    export::artifact,
+    export::{artifact, retrofit},
     learn::{
         learn,
         machines::Machines,
+        retrofit::Retrofitted,
         run::{Learnt, Observer, Setting},
     },
     measure::{
@@ -307,7 +308,12 @@ fn export(
         info.push(artifact::means(train));
     }
     let calibration = description.calibration.as_ref().unwrap_or(&seen.held_out.inputs);
-    artifact::artifact(&learnt.trained, calibration, info)
+    let Beside { views, alone } = &experiment.beside;
+    if views.is_empty() {
+        return artifact::artifact(&learnt.trained, calibration, info);
+    }
+    let views = Retrofitted::fit(views, &seen.train, None, experiment.seed)?;
+    retrofit::beside(artifact::spec(&learnt.trained, info), &views, *alone, calibration)
 }
 
 /// How a device that runs the model file agrees with the trainer; a disagreement is an error.

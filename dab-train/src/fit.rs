@@ -2,11 +2,13 @@
 
 pub(crate) mod network;
 
+use std::time::Duration;
+
 use anyhow::ensure;
 use burn::tensor::Device;
 
 use crate::{
-    choose::numbers,
+    choose::{Wish, beside::beside, numbers},
     config::{
         Experiment,
         defaults::{self, Wishes},
@@ -67,10 +69,17 @@ impl Wanted {
             (wishes.epochs, learns, reasons) =
                 (predictor.epochs, predictor.epochs.is_some(), predictor.reasons);
         }
-        let experiment = match learns {
-            true => defaults::experiment(name, seed, data, train, wishes),
-            false => defaults::retrofit(name, seed, data, retrofit),
-        };
+        if !learns {
+            return Ok((defaults::retrofit(name, seed, data, retrofit), reasons));
+        }
+        let mut experiment = defaults::experiment(name, seed, data, train, wishes);
+        if let (false, Targets::Regression(targets)) = (reasons.is_empty(), &train.targets) {
+            let time = retrofit.seconds.map(Duration::from_secs_f64);
+            let wish = Wish { flash: retrofit.flash, time, own_head: false, seed };
+            let found = beside(&experiment, train, targets.cols, &wish, device).map_err(Error::Learning)?;
+            experiment.beside = found.0;
+            reasons.extend(found.1);
+        }
         Ok((experiment, reasons))
     }
 }

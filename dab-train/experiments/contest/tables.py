@@ -238,7 +238,7 @@ def fill(path, name, text):
     """Puts text between `<!-- contest NAME -->` and `<!-- end of NAME -->` of a page."""
     page = path.read_text()
     pattern = re.compile(rf"(<!-- contest {re.escape(name)} -->\n).*?(<!-- end of {re.escape(name)} -->)", re.DOTALL)
-    changed, count = pattern.subn(lambda found: f"{found[1]}\n{text}\n{found[2]}", page)
+    changed, count = pattern.subn(lambda found: f"{found[1]}{text}{found[2]}", page)
     if count != 1:
         raise SystemExit(f"{path} has {count} sections `<!-- contest {name} -->` … `<!-- end of {name} -->`, not one")
     path.write_text(changed)

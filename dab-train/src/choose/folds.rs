@@ -4,7 +4,7 @@
 //! rows ≤ 4000 → hidden classes | known classes → 25 % familiar rows to judge by | the rest to fit
 //! ```
 
-use super::plan::{Rows, most_codes};
+use super::plan::Rows;
 use crate::{
     data::{Scale, Table, split},
     learn::kmeans,
@@ -30,6 +30,8 @@ const CLUSTERS: usize = 5;
 pub struct Fold {
     /// What fits.
     pub fit: Table,
+    /// Which training rows these are.
+    pub places: Vec<usize>,
     /// Its classes, numbered without gaps.
     pub labels: Vec<u32>,
     /// How many they are.
@@ -75,10 +77,11 @@ pub fn folds(inputs: &Table, labels: &[u32], strings: u64, seed: u64) -> Vec<Fol
     all
 }
 
-/// Cuts of a regression's training rows: it has no classes, so clusters of its inputs play strangers. What is known are rows of
-/// one kind.
+/// Cuts of a regression's training rows: it has no classes, so clusters of its inputs play strangers, and rows that have one
+/// column of another row: these lie among the others, but break what holds between columns. What is known are rows of one kind;
+/// of so many rows, `most` says how many codes they may have.
 #[must_use]
-pub fn clusters(inputs: &Table, rows: &Rows, seed: u64) -> Vec<Fold> {
+pub fn clusters(inputs: &Table, rows: &Rows, most: impl Fn(usize) -> usize, seed: u64) -> Vec<Fold> {
     let standardised = Scale::fit(inputs).apply(inputs);
     let centres = kmeans::centres(&standardised, CLUSTERS, &mut Random::new(seed, "fit/clusters")).0;
     let distance = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f32>();
@@ -89,12 +92,27 @@ pub fn clusters(inputs: &Table, rows: &Rows, seed: u64) -> Vec<Fold> {
     };
     let labels: Vec<u32> = standardised.iter().map(nearest).collect();
     let mut all = folds(inputs, &labels, rows.strings, seed);
-    for fold in &mut all {
+    for (index, fold) in all.iter_mut().enumerate() {
         fold.labels.fill(0);
         fold.classes = 1;
-        fold.rows = Rows { counts: vec![most_codes(fold.fit.rows)], ..rows.clone() };
+        fold.rows = Rows { counts: vec![most(fold.fit.rows)], ..rows.clone() };
+        if inputs.cols > 1 {
+            let broken = swapped(&fold.known, &mut Random::new(seed, &format!("fit/swapped/{index}")));
+            fold.hidden.rows += broken.rows;
+            fold.hidden.values.extend(broken.values);
+        }
     }
     all
+}
+
+/// Every row with one column of another.
+fn swapped(rows: &Table, random: &mut Random) -> Table {
+    let mut broken = rows.clone();
+    for row in 0..rows.rows {
+        let (column, other) = (random.below(rows.cols), random.below(rows.rows));
+        broken.values[row * rows.cols + column] = rows.row(other)[column];
+    }
+    broken
 }
 
 fn cut(
@@ -128,6 +146,7 @@ fn cut(
     let known = Rows { inputs: inputs.cols, outputs: names.len(), counts, strings };
     Fold {
         fit: select(&fit),
+        places: fit.iter().map(|&place| rows[place]).collect(),
         labels,
         classes: names.len(),
         known: select(&judge),
@@ -138,7 +157,7 @@ fn cut(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::plan::most_codes, *};
 
     fn rows(count: usize, classes: u32) -> (Table, Vec<u32>) {
         let labels: Vec<u32> = (0..count as u32).map(|row| 10 * (row % classes)).collect();
@@ -170,9 +189,17 @@ mod tests {
     fn clusters_of_a_regression_are_hidden_one_by_one() {
         let (inputs, _) = rows(2000, 5);
         let known = Rows { inputs: 2, outputs: 1, counts: vec![most_codes(2000)], strings: 0 };
-        let folds = clusters(&inputs, &known, 3);
+        let folds = clusters(&inputs, &known, most_codes, 3);
         assert_eq!(folds.len(), CLUSTERS);
-        assert_eq!(folds.iter().map(|fold| fold.hidden.rows).sum::<usize>(), 2000);
+        // Each cluster once, and as many broken rows as judge.
+        assert_eq!(folds.iter().map(|fold| fold.hidden.rows - fold.known.rows).sum::<usize>(), 2000);
+        assert!(
+            folds.iter().all(|fold| fold
+                .places
+                .iter()
+                .zip(fold.fit.iter())
+                .all(|(&at, row)| inputs.row(at) == row))
+        );
         assert!(folds.iter().all(|fold| fold.classes == 1 && fold.labels == vec![0; fold.fit.rows]));
     }
 

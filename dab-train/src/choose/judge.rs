@@ -35,6 +35,12 @@ pub struct Judged {
 }
 
 impl Judged {
+    /// Of distances alone.
+    #[must_use]
+    pub const fn of_distances(distance: Both<Vec<f32>>) -> Self {
+        Self { distance, energy: None }
+    }
+
     /// g of the view's score, by its form; the known rows give the tails.
     ///
     /// # Errors

@@ -10,6 +10,7 @@
 //! speak clearly against it. Then norms are joined as long as that does not hurt: a mean over diverse views is steadier than any
 //! one of them, and choosing one is noisy.
 
+pub mod beside;
 pub mod folds;
 pub mod judge;
 pub mod numbers;
@@ -124,6 +125,8 @@ pub struct Choice {
     pub bytes: u64,
     /// Multiply-adds of one input.
     pub multiply_adds: u64,
+    /// What is hidden from a fit to judge it: "classes", or "clusters" of the inputs of a regression.
+    pub hidden: &'static str,
     /// Folds that were judged.
     pub folds: usize,
     /// What was tried.
@@ -235,7 +238,8 @@ pub fn given(views: Vec<ViewConfig>, rows: &Rows, wish: &Wish) -> Choice {
 fn sized(choice: Choice, rows: &Rows, wish: &Wish) -> Choice {
     let (bytes, multiply_adds) =
         (rows.bytes(&choice.views, wish.own_head), rows.multiply_adds(&choice.views, wish.own_head));
-    Choice { flash: wish.flash, bytes, multiply_adds, ..choice }
+    let hidden = if rows.classes() > 1 { "classes" } else { "clusters" };
+    Choice { flash: wish.flash, bytes, multiply_adds, hidden, ..choice }
 }
 
 /// All candidates of one norm in one fold, ridges outermost, then sizes.
@@ -257,13 +261,13 @@ pub fn choose(
     among(&folds, &norms(inputs), rows, wish, progress)
 }
 
-/// Chooses the view of a regression: columns are standardised, so that its decoder is a ridge regression, and clusters of
-/// the inputs are left out.
+/// Chooses the view of a regression: columns are standardised, so that its decoder is a ridge regression; clusters of the
+/// inputs are left out, and rows with a column of another row are strangers too.
 ///
 /// # Errors
 /// When nothing fits into the flash.
 pub fn choose_clusters(inputs: &Table, rows: &Rows, wish: &Wish, progress: Progress) -> Result<Choice> {
-    let folds = folds::clusters(inputs, rows, wish.seed);
+    let folds = folds::clusters(inputs, rows, plan::most_codes, wish.seed);
     if folds.is_empty() {
         return one_code(rows, wish, "all inputs are alike: there is nothing to choose by");
     }
@@ -495,9 +499,12 @@ fn reasons(
     folds: usize,
     classes: usize,
 ) -> Vec<String> {
-    let hidden = if classes < 2 { "clusters of inputs" } else { "classes" };
+    let hidden = match classes < 2 {
+        true => "clusters of inputs left out, and rows with one column of another row",
+        false => "classes left out",
+    };
     let mut reasons = vec![format!(
-        "{} candidates were judged by {folds} folds of training rows with {hidden} left out",
+        "{} candidates were judged by {folds} folds of training rows with {hidden}",
         candidates.len()
     )];
     if norms.len() == 1 && classes > 1 {
@@ -506,7 +513,11 @@ fn reasons(
     for candidate in chosen {
         let best = candidates.iter().filter(|other| other.norm == candidate.norm).map(|other| other.auroc);
         let best = best.fold(f64::NEG_INFINITY, f64::max);
-        let codes = if candidate.deep { "as many codes as fit" } else { "one code a class" };
+        let codes = match (candidate.deep, classes < 2) {
+            (true, _) => "as many codes as fit",
+            (false, true) => "one code",
+            (false, false) => "one code a class",
+        };
         let tie = if best > candidate.auroc {
             format!(", within {TIE} of the best of its norm ({best:.4}) and simpler")
         } else {

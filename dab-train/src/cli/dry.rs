@@ -39,13 +39,21 @@ pub fn plan(experiment: &Experiment) -> Result<String> {
         let flash = retrofit.flash.map_or_else(|| "no limit".to_owned(), |bytes| format!("{bytes} bytes"));
         writeln!(text, "  flash         {flash}")?;
         for (index, view) in retrofit.views.iter().enumerate() {
-            writeln!(text, "  view {index}        {}", view.words())?;
+            writeln!(
+                text,
+                "  view {index}        {}",
+                view.words(matches!(size.output, Output::Classes(_)))
+            )?;
         }
         if retrofit.views.is_empty() {
             writeln!(
                 text,
                 "  views         {}",
-                if retrofit.fast { "fixed" } else { "chosen by leaving classes out" }
+                match (retrofit.fast, size.output) {
+                    (true, _) => "fixed",
+                    (false, Output::Classes(_)) => "chosen by leaving classes out",
+                    (false, Output::Regression(..)) => "chosen by leaving clusters of inputs out",
+                }
             )?;
         }
         return Ok(text);

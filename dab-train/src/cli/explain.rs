@@ -76,9 +76,8 @@ struct Explanation {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
-    let artifact = ModelFile::open(&args.model)?;
-    let mut model = artifact.model()?;
-    args.rates.apply(&mut model)?;
+    let artifact = args.rates.apply(ModelFile::open(&args.model)?)?;
+    let model = artifact.model()?;
     let input = read_row(args, &artifact, &model)?;
     let mut explanation = explain(&artifact, &model, &input)?;
     explanation.sensors = args.sensors.look(&args.input, &artifact, &model, &input)?;

@@ -85,17 +85,17 @@ pub struct RateArgs {
 }
 
 impl RateArgs {
-    /// Sets the rates that were given.
-    pub fn apply(&self, model: &mut Model<'_>) -> Result<()> {
-        let (own, given) = (model.rates(), self.doubtful.or(self.unfamiliar));
-        if given.is_none() {
-            return Ok(());
+    /// The model file at the rates that were given.
+    pub fn apply(&self, file: ModelFile) -> Result<ModelFile> {
+        let own = file.model()?.rates();
+        if self.doubtful.or(self.unfamiliar).is_none() {
+            return Ok(file);
         }
         let (doubtful, unfamiliar) =
             (self.doubtful.unwrap_or(own.doubtful()), self.unfamiliar.unwrap_or(own.unfamiliar()));
         let rates = Rates::new(doubtful, unfamiliar).ok().with_context(|| {
             format!("--doubtful {doubtful} --unfamiliar {unfamiliar}: use 0 < unfamiliar <= doubtful < 1")
         })?;
-        model.set_rates(rates).with_context(|| format!("--doubtful {doubtful} --unfamiliar {unfamiliar}"))
+        file.at(rates).with_context(|| format!("--doubtful {doubtful} --unfamiliar {unfamiliar}"))
     }
 }

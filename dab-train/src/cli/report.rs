@@ -5,16 +5,21 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 use dab_core::Task;
 
-use super::{fit, input::TextArgs};
+use super::{
+    fit,
+    input::{RateArgs, TextArgs},
+};
 use crate::{
     data::{
-        Table, Targets,
+        self, Split, Table, Targets,
         files::{self, FilePart, Labels},
         rows::{Layout, RowError, RowReader, RowSource, TextFormat},
+        split,
     },
     export::{model_file::ModelFile, names},
-    report::{Extras, Report, subject::Subject},
-    support::files::AtomicFile,
+    measure::{comparison::on_features, metrics::ScoreReport},
+    report::{Extras, Report, contest::Method, own, subject::Subject},
+    support::{files::AtomicFile, random::Random},
 };
 
 /// Report how a model does on your rows, on one page.
@@ -22,7 +27,7 @@ use crate::{
 /// The page opens with the answer in words: how many strangers it finds, whether its p-values can be trusted,
 /// whether its predictions are right. Then come figures, rows to look at, and a map. It is one file without any
 /// other, for the browser, a mail or a printer. `dab fit` and `dab train` write the same page, with a
-/// comparison against simple methods, which needs the training rows.
+/// comparison against simple methods; that needs the training rows, here --train and --train-labels.
 ///
 /// Give rows that the model has not seen: on rows that it learned from, everything looks familiar. A file is
 /// x.npy, x.npz:key, x.csv or x.csv:column (also .csv.gz).
@@ -30,6 +35,8 @@ use crate::{
 #[command(after_help = "Examples:
   dab report model.dab --data test.npy --labels y.npy --ood noise=noise.npy
   dab report model.dab --data today.csv --labels today.csv:species -o today.html
+  dab report model.dab --data test.npy --labels y.npy --ood noise=noise.npy --train x.npy --train-labels y_train.npy
+  dab report model.dab --data test.npy --doubtful 0.02 --unfamiliar 0.005
   dab report model.dab --data test.csv --targets test.csv:strength")]
 pub struct Args {
     /// The model file
@@ -47,6 +54,14 @@ pub struct Args {
     /// Rows from elsewhere, to see how well they are found; may be repeated
     #[arg(long, value_name = "NAME=FILE")]
     ood: Vec<String>,
+    /// Rows that the model was fitted to: simple methods are fitted to them, and compared on the page
+    #[arg(long, value_name = "FILE")]
+    train: Option<String>,
+    /// Their classes; needed where the model has classes
+    #[arg(long, value_name = "FILE", requires = "train")]
+    train_labels: Option<String>,
+    #[command(flatten)]
+    rates: RateArgs,
     #[command(flatten)]
     text: TextArgs,
     /// Where to write the page
@@ -56,7 +71,7 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
-    let file = ModelFile::open(&args.model)?;
+    let file = args.rates.apply(ModelFile::open(&args.model)?)?;
     let model = file.model()?;
     let shape = model.shape();
     let answers = args.labels.as_ref().or(args.targets.as_ref());
@@ -106,8 +121,27 @@ pub fn run(args: &Args) -> Result<()> {
         || args.model.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
         |(_, name)| name.clone(),
     );
+    let compared = match &args.train {
+        Some(train) => {
+            let answers = match (&args.train_labels, shape.task) {
+                (Some(labels), _) => classes(&file, shape.outputs, labels, text)?,
+                (None, Some(Task::Classification)) => {
+                    bail!("--train needs --train-labels: the model has classes")
+                }
+                (None, _) => Targets::Regression(Table::column(Vec::new())),
+            };
+            baselines(inputs(train)?, answers, &data, targets.as_ref(), &ood)?
+        }
+        None => Vec::new(),
+    };
     let subject = Subject::new(file.clone(), &data, targets, &ood)?;
+    let mut methods = Vec::new();
+    if !compared.is_empty() {
+        methods = own([&subject])?;
+        methods.extend(Method::baselines(&[compared]));
+    }
     let extras = Extras {
+        methods,
         settings: file.info.clone(),
         rows: "Rows are counted from 1, as in dab explain MODEL FILE --row N, which says more about one.",
         ..Extras::default()
@@ -116,6 +150,42 @@ pub fn run(args: &Args) -> Result<()> {
     AtomicFile::write(&args.output, report.html().as_bytes())
         .with_context(|| format!("cannot write `{}`", args.output.display()))?;
     super::print(&format!("{}\nreport in {}\n", report.headline(), args.output.display()))
+}
+
+/// Simple methods, fitted to training rows and measured on the rows of the page.
+fn baselines(
+    inputs: Table,
+    answers: Targets,
+    data: &Table,
+    targets: Option<&Targets>,
+    ood: &[(String, Table)],
+) -> Result<Vec<ScoreReport>> {
+    /// Share of the training rows that chooses the penalty of a logistic regression.
+    const JUDGING: f64 = 0.1;
+    let rows = inputs.rows;
+    // What a regression should predict plays no part in any of these methods.
+    let answers = match answers {
+        Targets::Regression(_) => Targets::Regression(Table::column(vec![0.0; rows])),
+        classes @ Targets::Classes { .. } => classes,
+    };
+    ensure!(answers.len() == rows, "--train has {rows} rows, --train-labels {}", answers.len());
+    let random = &mut Random::new(0, "report");
+    let (kept, aside) = match &answers {
+        Targets::Classes { labels, .. } => split::by_class(labels, JUDGING, random),
+        Targets::Regression(_) => split::fraction(rows, JUDGING, random),
+    };
+    // Without labels nobody knows which of the rows are wrong.
+    let unknown = || Targets::Regression(Table::column(vec![0.0; data.rows]));
+    let test = Split { inputs: data.clone(), targets: targets.cloned().unwrap_or_else(unknown) };
+    let all = Split { inputs, targets: answers.clone() };
+    let task = data::Task {
+        name: String::new(),
+        train: all.select(&kept),
+        held_out: all.select(&aside),
+        test,
+        ood: ood.to_vec(),
+    };
+    on_features(&task)
 }
 
 /// Rows of a file as the model takes them: columns by name where both have names, as `dab score` reads them.

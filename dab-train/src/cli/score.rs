@@ -101,9 +101,8 @@ impl Output {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
-    let artifact = ModelFile::open(&args.model)?;
-    let mut model = artifact.model()?;
-    args.rates.apply(&mut model)?;
+    let artifact = args.rates.apply(ModelFile::open(&args.model)?)?;
+    let model = artifact.model()?;
     if args.probabilities && model.shape().task != Some(Task::Classification) {
         bail!("--probabilities needs a classification model, `{}` is none", args.model.display());
     }

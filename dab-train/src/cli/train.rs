@@ -233,11 +233,11 @@ impl Options {
 fn chosen(choice: &Choice) -> String {
     let mut lines = Vec::new();
     for (index, view) in choice.views.iter().enumerate() {
-        lines.push(format!("view {index}: {}", view.words()));
+        lines.push(format!("view {index}: {}", view.words(choice.hidden == "classes")));
     }
     lines.extend(choice.reasons.iter().map(|reason| format!("  {reason}")));
     if !choice.curve.is_empty() {
-        lines.push("     bytes  multiply-adds   codes  AUROC of hidden classes".to_owned());
+        lines.push(format!("     bytes  multiply-adds   codes  AUROC of hidden {}", choice.hidden));
     }
     for point in &choice.curve {
         let mark = if point.chosen { "  chosen" } else { "" };

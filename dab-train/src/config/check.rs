@@ -17,14 +17,20 @@ impl Experiment {
 
     fn check_numbers(&self) -> anyhow::Result<()> {
         if let Some(retrofit) = &self.retrofit {
-            let plain = Self::without_gradients(&self.name, self.seed, self.data.clone(), retrofit.clone());
+            let computed =
+                Self::without_gradients(&self.name, self.seed, self.data.clone(), retrofit.clone());
             ensure!(
-                *self == plain,
+                *self == computed,
                 "[retrofit] learns nothing by gradients: backbone, bottleneck, objective, codebook, optimiser and training \
                  belong to an experiment without it (`dab fit --learn`)"
             );
             return retrofit.check();
         }
+        self.beside.check()?;
+        ensure!(
+            self.beside.is_empty() || self.backbone.images.is_none(),
+            "beside.views are of rows; an image network has images"
+        );
         let (bottleneck, objective, codebook) = (&self.bottleneck, &self.objective, &self.codebook);
         let dims = match bottleneck.covariance {
             Covariance::Diagonal => MAX_DIM_DIAGONAL,

@@ -13,7 +13,8 @@
 
 use super::{
     Backbone, Bottleneck, Calibrated, CodebookConfig, ConvPrecision, Experiment, Objective, OptimiserConfig,
-    OutputVariance, Rule, Schedule, ScheduleShape, Standardise, Start, Training, retrofit::Retrofit,
+    OutputVariance, Rule, Schedule, ScheduleShape, Standardise, Start, Training,
+    retrofit::{Beside, Retrofit},
 };
 use crate::{
     data::{DataConfig, Split, Targets},
@@ -107,6 +108,7 @@ pub fn experiment(name: &str, seed: u64, data: DataConfig, train: &Split, wishes
         codebook,
         optimiser: adam(learning_rate),
         training,
+        beside: Beside::default(),
         retrofit: None,
     }
 }

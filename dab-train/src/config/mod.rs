@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 pub use optimiser::{OptimiserConfig, Rule, Schedule, ScheduleShape};
-use retrofit::Retrofit;
+use retrofit::{Beside, Retrofit};
 use serde::{Deserialize, Serialize};
 
 pub use crate::model::network::OutputVariance;
@@ -57,6 +57,9 @@ pub struct Experiment {
     /// The epochs.
     #[serde(default)]
     pub training: Training,
+    /// Views of the inputs beside the network that learns.
+    #[serde(default, skip_serializing_if = "Beside::is_empty")]
+    pub beside: Beside,
     /// A model without gradients, in place of all that is said from `backbone` on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retrofit: Option<Retrofit>,
@@ -359,6 +362,7 @@ impl Experiment {
             codebook: CodebookConfig::default(),
             optimiser: OptimiserConfig::default(),
             training: Training::default(),
+            beside: Beside::default(),
             retrofit: Some(retrofit),
         }
     }

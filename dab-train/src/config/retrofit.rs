@@ -36,6 +36,35 @@ pub struct Retrofit {
     pub views: Vec<ViewConfig>,
 }
 
+/// What a model that learns by gradients has beside its own distance.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Beside {
+    /// Views of its inputs, of distances alone.
+    pub views: Vec<ViewConfig>,
+    /// Whether they alone judge: the network's own distance then makes the band of a prediction and nothing else.
+    pub alone: bool,
+}
+
+impl Beside {
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.views.is_empty()
+    }
+
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        let (count, most) = (self.views.len(), MAX_VIEWS - 1);
+        ensure!(count <= most, "beside.views: {count} views, a file holds {most} beside the network's own");
+        let distances = self.views.iter().all(|view| view.form == Form::Distance);
+        ensure!(
+            distances,
+            "beside.views: their form is \"distance\"; a view beside a network has no decoder"
+        );
+        Retrofit { views: self.views.clone(), ..Retrofit::default() }.check()
+    }
+}
+
 /// What happens to an input before it is whitened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -99,13 +128,14 @@ impl Default for ViewConfig {
 }
 
 impl ViewConfig {
-    /// In words, for people.
+    /// In words, for people; `classes` says whether there are any, or numbers to predict.
     #[must_use]
-    pub fn words(&self) -> String {
+    pub fn words(&self, classes: bool) -> String {
         let each = if self.codes == 1 { "code" } else { "codes" };
+        let each = if classes { format!("{each} a class") } else { each.to_owned() };
         let rank = self.rank.map_or_else(String::new, |rank| format!(", {rank} axes"));
         format!(
-            "{}, ridge {}, {} {each} a class{rank}, {}",
+            "{}, ridge {}, {} {each}{rank}, {}",
             self.norm.name(),
             self.ridge,
             self.codes,

@@ -74,7 +74,8 @@ pub fn scores(artifact: &[u8], inputs: &Table) -> Result<Vec<f32>> {
     Ok(device::assessments(artifact, inputs)?.iter().map(|said| said.uncertainty).collect())
 }
 
-fn spec(trained: &Snapshot, info: Vec<(String, String)>) -> Spec {
+/// What the file of a trained model holds, but for calibration and known answers.
+pub(crate) fn spec(trained: &Snapshot, info: Vec<(String, String)>) -> Spec {
     let codebook = &trained.codebook;
     let wide = |values: &[f32]| values.iter().map(|&x| f64::from(x)).collect();
     let scaled = trained.input_scale.mean.iter().any(|&m| m != 0.0)

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use dab_core::artifact::schema::{HEADER_LEN, MAGIC};
 use dab_core::artifact::{AlignedBytes, info};
-use dab_core::{ArtifactError, Model};
+use dab_core::{ArtifactError, Model, Rates};
 
 use super::names;
 
@@ -16,6 +16,8 @@ use super::names;
 pub struct ModelFile {
     path: PathBuf,
     bytes: AlignedBytes,
+    /// False-alarm rates in place of the file's.
+    rates: Option<Rates>,
     /// Key–value strings of the info section.
     pub info: Vec<(String, String)>,
 }
@@ -55,11 +57,20 @@ impl ModelFile {
     }
 
     fn new(path: PathBuf, bytes: &[u8]) -> Result<Self> {
-        let artifact = Self { path, bytes: AlignedBytes::from(bytes), info: Vec::new() };
+        let artifact = Self { path, bytes: AlignedBytes::from(bytes), rates: None, info: Vec::new() };
         artifact.model()?;
         let info =
             info::read_info(artifact.bytes()).with_context(|| format!("`{}`", artifact.path.display()))?;
         Ok(Self { info, ..artifact })
+    }
+
+    /// The same model at other false-alarm rates.
+    ///
+    /// # Errors
+    /// Rates that its calibration table cannot reach.
+    pub fn at(self, rates: Rates) -> Result<Self> {
+        self.model()?.set_rates(rates)?;
+        Ok(Self { rates: Some(rates), ..self })
     }
 
     /// The bytes of the file.
@@ -73,7 +84,7 @@ impl ModelFile {
     /// # Errors
     /// Never after [`ModelFile::open`].
     pub fn model(&self) -> Result<Model<'_>> {
-        self.bytes.model().map_err(|error| {
+        let mut model = self.bytes.model().map_err(|error| {
             let advice = match error {
                 ArtifactError::NotAnArtifact => "; make one with `dab pack`",
                 ArtifactError::Version { .. } | ArtifactError::IncompatibleFeatures { .. } => {
@@ -82,7 +93,11 @@ impl ModelFile {
                 _ => "; copy it again, in binary mode, or pack it anew",
             };
             anyhow::anyhow!("`{}`: {error}{advice}", self.path.display())
-        })
+        })?;
+        if let Some(rates) = self.rates {
+            model.set_rates(rates)?;
+        }
+        Ok(model)
     }
 
     /// CRC-32C of everything behind the header: one model has one encoding, so this names it.

@@ -14,7 +14,7 @@ use dab_core::artifact::writer::{
     AmbiguitySpec, BaseSpec, CalibrationSpec, ChannelsSpec, Codes, DecoderSpec, Head, Normalization, Spec,
     ViewDecoder, ViewSpec,
 };
-use dab_core::channels::{DecoderReads, Tail, Tails, ViewScore};
+use dab_core::channels::{DecoderReads, Form, Tail, Tails, ViewScore};
 use dab_core::{Activation, CovarianceKind, Rates, Task};
 
 use super::device;
@@ -70,19 +70,49 @@ pub fn calibrated(
             }
             rows.clone()
         }
-        Calibration::Unseen(rows) => {
-            let (shaping, rest): (Vec<usize>, Vec<usize>) =
-                (0..rows.rows).partition(|row| row.is_multiple_of(SHAPING));
-            fit_tails(&mut spec, &rows.select(&shaping))?;
-            rows.select(&rest)
-        }
+        Calibration::Unseen(rows) => shaped(&mut spec, rows)?,
     };
-    let known = if rows.rows > 0 { &rows } else { &model.trial.rows };
+    with_tables(spec, &rows, &model.trial.rows)
+}
+
+/// The file of a network, given as its `spec`, with views of its inputs beside it; unless they judge `alone`, U is of both. A
+/// part of the rows that calibrate shapes the tails: the network has seen all training rows.
+///
+/// # Errors
+/// When a number cannot be stored: the writer names it.
+pub fn beside(mut spec: Spec, model: &Retrofitted, alone: bool, rows: &Table) -> Result<Vec<u8>> {
+    /// A score with this tail is never a surprise.
+    const SILENT: Tail = Tail { a: 0.0, b: 1e12 };
+    let base =
+        BaseSpec { l2: false, form: Form::Distance, decoder_reads: DecoderReads::Latent, tails: Tails::UNIT };
+    let views = model.views.iter().map(|fitted| ViewSpec { decoder: None, ..view(fitted) }).collect();
+    spec.channels = Some(ChannelsSpec { base, views, ambiguity: None });
+    let rest = if rows.rows > 0 { shaped(&mut spec, rows)? } else { rows.clone() };
+    if rows.rows == 0 {
+        fit_tails(&mut spec, &model.trial.rows)?;
+    }
+    if let Some(channels) = spec.channels.as_mut().filter(|_| alone) {
+        channels.base.tails.view = SILENT;
+    }
+    store(&with_tables(spec, &rest, &model.trial.rows)?)
+}
+
+/// Fits the tails to some of the rows; gives the others.
+fn shaped(spec: &mut Spec, rows: &Table) -> Result<Table> {
+    let (shaping, rest): (Vec<usize>, Vec<usize>) =
+        (0..rows.rows).partition(|row| row.is_multiple_of(SHAPING));
+    fit_tails(spec, &rows.select(&shaping))?;
+    Ok(rows.select(&rest))
+}
+
+/// The model with both tables of `rows`, and known answers; without rows, of `others`.
+fn with_tables(mut spec: Spec, rows: &Table, others: &Table) -> Result<Spec> {
+    let known = if rows.rows > 0 { rows } else { others };
     spec.self_test = known.iter().take(SELF_TESTS).map(<[f32]>::to_vec).collect();
     if rows.rows == 0 {
         return Ok(spec);
     }
-    let said = device::assessments(&store(&spec)?, &rows)?;
+    let said = device::assessments(&store(&spec)?, rows)?;
     let scores = said.iter().map(dab_core::Assessment::score).collect();
     let held_out = u32::try_from(rows.rows).unwrap_or(u32::MAX);
     let rates = Rates::for_held_out(held_out);
@@ -199,7 +229,6 @@ fn spec(model: &Retrofitted, views: &[Fitted], info: Vec<(String, String)>) -> R
 #[cfg(test)]
 mod tests {
     use dab_core::artifact::AlignedBytes;
-    use dab_core::channels::Form;
 
     use super::*;
     use crate::{

@@ -37,14 +37,7 @@ pub struct Comparison {
 /// # Errors
 /// When a baseline cannot be fitted to the training data.
 pub fn compare(experiment: &Experiment, task: &Task, setting: &Setting) -> Result<Comparison> {
-    let found = baselines::on_features(task)?;
-    let correct = match (&found.test_logits, &task.test.targets) {
-        (Some(logits), Targets::Classes { labels, .. }) => Some(classification::correct(logits, labels)),
-        _ => None,
-    };
-    let scores =
-        found.scored.iter().map(|scored| scored.report(correct.as_deref())).collect::<Result<Vec<_>>>()?;
-    let mut comparison = Comparison { scores, rmse_without_bottleneck: None };
+    let mut comparison = Comparison { scores: on_features(task)?, rmse_without_bottleneck: None };
     if let Some(file) = experiment.retrofit.as_ref().and_then(|retrofit| retrofit.head.as_deref()) {
         comparison.scores.extend(of_own_head(Path::new(file), task)?);
     }
@@ -56,6 +49,19 @@ pub fn compare(experiment: &Experiment, task: &Task, setting: &Setting) -> Resul
         members(learning.as_ref().unwrap_or(experiment), task, targets, setting, &mut comparison)?;
     }
     Ok(comparison)
+}
+
+/// Measures of the baselines that need no network.
+///
+/// # Errors
+/// When one cannot be fitted to the training rows.
+pub fn on_features(task: &Task) -> Result<Vec<ScoreReport>> {
+    let found = baselines::on_features(task)?;
+    let correct = match (&found.test_logits, &task.test.targets) {
+        (Some(logits), Targets::Classes { labels, .. }) => Some(classification::correct(logits, labels)),
+        _ => None,
+    };
+    found.scored.iter().map(|scored| scored.report(correct.as_deref())).collect()
 }
 
 /// Scores of the logits of the user's own last layer.

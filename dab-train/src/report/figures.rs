@@ -130,13 +130,15 @@ pub fn sizes(choice: &Choice) -> Result<Vec<Figure>> {
     let draw = |title: &str, cost: &str, of: fn(&Point) -> u64, budget: Option<u64>| {
         let candidate = |p: &Point| Candidate { cost: of(p) as f64, auroc: p.auroc, chosen: p.chosen };
         let points: Vec<Candidate> = choice.curve.iter().map(candidate).collect();
-        rate_distortion(title, cost, &points, budget.map(|bytes| bytes as f64))
+        rate_distortion(title, cost, choice.hidden, &points, budget.map(|bytes| bytes as f64))
     };
     if choice.curve.is_empty() {
         return Ok(Vec::new());
     }
-    let caption = "The chosen views in files of other sizes, judged on training rows alone: classes that were left out are \
-                   the strangers.";
+    let caption = format!(
+        "The chosen views in files of other sizes, judged on training rows alone: {} that were left out are the strangers.",
+        choice.hidden
+    );
     let bytes = draw("Flash against quality", "bytes of flash", |p| p.bytes, choice.flash)?;
     let work = draw("Work against quality", "multiply-adds per input", |p| p.multiply_adds, None)?;
     Ok(vec![

@@ -366,6 +366,7 @@ fn files_that_cannot_be_used_are_refused_and_nothing_is_written() {
     write("words.npz", b"these are words");
     write("ragged.csv", b"1,2\n3\n");
     write("text.csv", b"a,b,k\n1,2,x\n3,oops,y\n");
+    write("mixed.csv", b"w,2020\n1,2\n3,4\n");
     save_labels(&folder, "one.npy", |_| 3);
     save_labels(&folder, "ids.npy", |row| row);
     save_labels(&folder, "four-classes.npy", |row| row % 4);
@@ -388,6 +389,12 @@ fn files_that_cannot_be_used_are_refused_and_nothing_is_written() {
         ("--features ragged.csv --labels y.npy", "ragged.csv"),
         ("--features text.csv --labels text.csv:k", "column 2 `b`: `oops` is not a number"),
         ("--features text.csv --labels text.csv:z", "no column z"),
+        (
+            "--features mixed.csv --labels y.npy",
+            "mixed.csv: the first row has numbers and text (column 1: `w`): say --header",
+        ),
+        ("--features mixed.csv --labels y.npy --header no", "row 1, column 1: `w` is not a number"),
+        ("--features mixed.csv --labels y.npy --header yes", "mixed.csv has 2 rows but"),
         ("--features x.npy --labels short.npy", "x.npy has 300 rows but"),
         ("--features x.npy --labels one-hot.npy", "save y.argmax(1)"),
         ("--features x.npy --labels real.npy", "numbers to predict are targets (--targets)"),

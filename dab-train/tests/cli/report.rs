@@ -54,6 +54,19 @@ fn an_existing_model_is_reported_on_new_rows() {
 }
 
 #[test]
+fn training_rows_bring_baselines_and_rates_move_the_alarms() {
+    let folder = fitted("report-train");
+    let args = "report out/model.dab --data fresh.csv --labels fresh.csv:kind --ood away=far.csv --train train.csv \
+                --train-labels train.csv:kind --doubtful 0.2";
+    let said = text(dab(&folder, &args.split_whitespace().collect::<Vec<_>>()));
+    assert!(said.starts_with("Finds 100 % of strangers (away) at 20 % false alarms"), "{said}");
+    let page = std::fs::read_to_string(folder.join("report.html")).unwrap().replace('\u{2011}', "-");
+    for part in ["cosine 1-NN", "Mahalanobis", "ViM"] {
+        assert!(page.contains(part), "{part} is missing");
+    }
+}
+
+#[test]
 fn without_labels_and_strangers_the_page_says_what_is_unknown() {
     let folder = fitted("report-bare");
     let said = text(dab(&folder, &["report", "out/model.dab", "--data", "fresh.csv"]));
@@ -74,6 +87,8 @@ fn what_does_not_fit_is_refused_in_one_line() {
         ("--data ash.csv", "left"),
         ("--data one.csv --targets one.csv:left", "--targets needs a regression"),
         ("--data one.csv --ood =far.csv", "expected NAME=FILE"),
+        ("--data one.csv --train train.csv", "--train needs --train-labels"),
+        ("--data one.csv --doubtful 0.5 --unfamiliar 0.9", "use 0 < unfamiliar <= doubtful < 1"),
     ] {
         let all = format!("report out/model.dab -o no.html {args}");
         let said = refusal(&dab(&folder, &all.split(' ').collect::<Vec<_>>()), 1);

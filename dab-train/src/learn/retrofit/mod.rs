@@ -46,6 +46,9 @@ pub struct Trial {
     pub rows: Table,
 }
 
+/// A regression's view of fewer axes than this is lifted to as many: with few, u is next to 0 near a code, and so would be the
+/// band around a prediction.
+const LEAST_AXES: usize = 4;
 /// Share of the training rows that a trial sets aside.
 const ASIDE: f64 = 0.2;
 /// Fewer rows than this say nothing about a tail.
@@ -143,6 +146,7 @@ impl Retrofitted {
                 count * inputs
             );
         }
+        let regression = matches!(train.targets, Targets::Regression(_));
         let (kept, aside) = cut(train, seed);
         let (mut views, mut tried) = (Vec::new(), Vec::new());
         for (index, config) in configs.iter().enumerate() {
@@ -161,10 +165,14 @@ impl Retrofitted {
                 trial.decoder = Some(affine);
                 view.decoder = Some(of(&view, train, &aside, Some(penalty))?.0);
             }
+            let dim = view.head.outputs();
+            if regression && dim < LEAST_AXES {
+                let missing = ((LEAST_AXES - dim) as f32).sqrt();
+                [&mut trial, &mut view].into_iter().for_each(|view| view.lift(missing));
+            }
             views.push(view);
             tried.push(trial);
         }
-        let regression = matches!(train.targets, Targets::Regression(_));
         Ok(Self { inputs, views, head, regression, trial: Trial { views: tried, rows: aside.inputs } })
     }
 

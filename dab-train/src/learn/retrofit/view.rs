@@ -248,6 +248,22 @@ impl Fitted {
         numbers.into_iter().flatten().for_each(|x| *x *= scale);
     }
 
+    /// Adds one axis along which every input is at `distance` from every code. All distances grow by the same number, so no
+    /// two change their order, and none is 0.
+    pub fn lift(&mut self, distance: f32) {
+        let wider = |values: &[f32], width: usize| -> Vec<f32> {
+            values.chunks(width.max(1)).flat_map(|row| row.iter().copied().chain([0.0])).collect()
+        };
+        let (dim, inputs) = (self.head.outputs(), self.head.weight.len() / self.head.outputs().max(1));
+        self.head.weight.extend(std::iter::repeat_n(0.0, inputs));
+        self.head.bias.push(distance);
+        let means = &self.codes.means;
+        self.codes.means = Table { rows: means.rows, cols: dim + 1, values: wider(&means.values, dim) };
+        if let Some(decoder) = &mut self.decoder {
+            decoder.weight = wider(&decoder.weight, dim);
+        }
+    }
+
     /// z of raw inputs.
     #[must_use]
     pub fn latent(&self, inputs: &Table) -> Table {
@@ -318,6 +334,19 @@ mod tests {
                 assert!((a - b).abs() < 1e-3 * b.max(1.0), "{norm:?}: {a} {b}");
             }
             assert_eq!(view, Fitted::fit(&config, &inputs, &labels, 3, 0).unwrap());
+        }
+    }
+
+    #[test]
+    fn a_lifted_view_never_says_zero_and_keeps_its_order() {
+        let (inputs, labels) = rows(60);
+        // As many codes as rows: each row is one.
+        let config = ViewConfig { norm: Norm::Columns, codes: 60, ..ViewConfig::default() };
+        let mut view = Fitted::fit(&config, &inputs, &labels, 3, 0).unwrap();
+        let before = view.exact(&inputs);
+        view.lift(2.0);
+        for (before, after) in before.iter().zip(view.exact(&inputs)) {
+            assert!((after - before - 2.0).abs() < 1e-4, "{before} {after}");
         }
     }
 

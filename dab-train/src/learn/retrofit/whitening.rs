@@ -7,9 +7,12 @@
 //! S_w is decomposed once; every ridge r is then a scaling of the same axes. With a small r, distances count standard
 //! deviations; with a large one they are Euclidean. Fewer axes than columns are those along which all inputs together vary
 //! most after whitening: what lies between classes comes first.
+//!
+//! Of more than `WIDE` columns only the span of up to `SPAN` rows is looked at: a decomposition of all columns would take
+//! minutes, and a view keeps few axes of so many columns anyway. With fewer rows than that the span holds all that varies.
 
 use anyhow::{Result, ensure};
-use nalgebra::{DMatrix, SymmetricEigen};
+use nalgebra::{DMatrix, DVector, SymmetricEigen};
 
 use crate::{
     data::Table,
@@ -23,13 +26,17 @@ use crate::{
 const BLOCK: usize = 1024;
 /// The least variance of an axis, relative to the mean one: what f32 inputs can tell from rounding.
 const LEAST: f64 = 1e-9;
+/// More columns than this are not decomposed.
+const WIDE: usize = 512;
+/// Rows whose span stands for wide inputs, at most.
+const SPAN: usize = 256;
 
 /// The covariances of labelled inputs, on the axes of the one within classes: whitening for any ridge.
 #[derive(Clone, Debug)]
 pub struct Spread {
     /// m: the mean of all rows.
     mean: Vec<f64>,
-    /// `columns × axes`: eigenvectors of S_w.
+    /// `columns × axes`: eigenvectors of S_w, all of them unless the inputs are wide.
     vectors: DMatrix<f64>,
     /// Variance of S_w along each.
     values: Vec<f64>,
@@ -88,6 +95,23 @@ fn scatter<'a>(inputs: &Table, centre: impl Fn(usize) -> &'a [f64] + Sync) -> DM
     sum / inputs.rows.max(1) as f64
 }
 
+/// Orthonormal columns that span up to `SPAN` rows about the mean: all that varies, where there are no more rows.
+fn span(inputs: &Table, mean: &[f64]) -> DMatrix<f64> {
+    let count = inputs.rows.min(SPAN);
+    let row = |place: usize| inputs.row(place * inputs.rows / count);
+    let values = (0..count).flat_map(|place| row(place).iter().zip(mean).map(|(&x, m)| f64::from(x) - m));
+    let rows = DMatrix::from_iterator(inputs.cols, count, values);
+    let found = SymmetricEigen::new(rows.tr_mul(&rows));
+    let least = LEAST * found.eigenvalues.max().max(f64::MIN_POSITIVE);
+    let kept: Vec<usize> = (0..count).filter(|&axis| found.eigenvalues[axis] > least).collect();
+    // Rows that are all alike span nothing; any one axis will do, and nothing varies along it.
+    let Some(_) = kept.first() else { return DMatrix::identity(inputs.cols, 1) };
+    let weights = DMatrix::from_fn(count, kept.len(), |row, axis| {
+        found.eigenvectors[(row, kept[axis])] / found.eigenvalues[kept[axis]].sqrt()
+    });
+    rows * weights
+}
+
 impl Spread {
     /// Measures `inputs`, whose rows are of the classes `labels`, all below `classes`.
     ///
@@ -97,6 +121,10 @@ impl Spread {
         ensure!(inputs.rows > 0, "no rows to fit");
         ensure!(labels.len() == inputs.rows, "{} rows but {} labels", inputs.rows, labels.len());
         ensure!(labels.iter().all(|&label| (label as usize) < classes), "a label is not below {classes}");
+        Ok(Self::decomposed(inputs, labels, classes))
+    }
+
+    fn decomposed(inputs: &Table, labels: &[u32], classes: usize) -> Self {
         let cols = inputs.cols;
         let mut means = vec![vec![0.0; cols]; classes];
         let mut counts = vec![0.0_f64; classes];
@@ -109,6 +137,9 @@ impl Spread {
             mean.iter_mut().zip(&*class).for_each(|(m, sum)| *m += sum / inputs.rows as f64);
             class.iter_mut().for_each(|sum| *sum /= count.max(1.0));
         }
+        if cols > WIDE {
+            return Self::of_span(inputs, labels, classes, mean);
+        }
         let within = scatter(inputs, |row| &means[labels[row] as usize]);
         let total = scatter(inputs, |_| &mean);
         let mean_variance = within.trace() / cols as f64;
@@ -118,13 +149,27 @@ impl Spread {
         let found = SymmetricEigen::new(within);
         let total = found.eigenvectors.transpose() * total * &found.eigenvectors;
         let values = found.eigenvalues.iter().copied().collect();
-        Ok(Self { mean, vectors: found.eigenvectors, values, total, mean_variance })
+        Self { mean, vectors: found.eigenvectors, values, total, mean_variance }
+    }
+
+    /// The same of wide inputs: measured inside the span of some of their rows.
+    fn of_span(inputs: &Table, labels: &[u32], classes: usize, mean: Vec<f64>) -> Self {
+        let basis = span(inputs, &mean);
+        let shift = basis.tr_mul(&DVector::from_column_slice(&mean));
+        let axes = Affine {
+            weight: basis.iter().map(|&x| x as f32).collect(),
+            bias: shift.iter().map(|&x| -x as f32).collect(),
+        };
+        let inside = Self::decomposed(&axes.apply(inputs), labels, classes);
+        // The mean variance is one of all columns, as in narrow inputs.
+        let mean_variance = inside.mean_variance * basis.ncols() as f64 / inputs.cols as f64;
+        Self { mean, vectors: basis * inside.vectors, mean_variance, ..inside }
     }
 
     /// W and −W m for one ridge, with every axis or the `rank` leading ones.
     #[must_use]
     pub fn whitening(&self, ridge: f64, rank: Option<usize>) -> Affine {
-        match rank.filter(|&rank| rank < self.mean.len()) {
+        match rank.filter(|&rank| rank < self.values.len()) {
             Some(rank) => self.rotated(ridge, rank),
             None => self.affine(&self.rows(&self.scale(ridge))),
         }
@@ -134,12 +179,12 @@ impl Spread {
     /// smaller rank.
     #[must_use]
     pub fn rotated(&self, ridge: f64, rank: usize) -> Affine {
-        let (cols, scale) = (self.mean.len(), self.scale(ridge));
-        let white = DMatrix::from_fn(cols, cols, |i, j| scale[i] * self.total[(i, j)] * scale[j]);
+        let (axes, scale) = (self.values.len(), self.scale(ridge));
+        let white = DMatrix::from_fn(axes, axes, |i, j| scale[i] * self.total[(i, j)] * scale[j]);
         let found = SymmetricEigen::new(white);
-        let mut order: Vec<usize> = (0..cols).collect();
+        let mut order: Vec<usize> = (0..axes).collect();
         order.sort_by(|&a, &b| found.eigenvalues[b].total_cmp(&found.eigenvalues[a]).then(a.cmp(&b)));
-        let leading = DMatrix::from_fn(rank.min(cols), cols, |i, j| found.eigenvectors[(j, order[i])]);
+        let leading = DMatrix::from_fn(rank.min(axes), axes, |i, j| found.eigenvectors[(j, order[i])]);
         self.affine(&(leading * self.rows(&scale)))
     }
 
@@ -151,7 +196,7 @@ impl Spread {
 
     /// The axes of S_w as rows, scaled.
     fn rows(&self, scale: &[f64]) -> DMatrix<f64> {
-        DMatrix::from_fn(scale.len(), scale.len(), |i, j| scale[i] * self.vectors[(j, i)])
+        DMatrix::from_fn(scale.len(), self.mean.len(), |i, j| scale[i] * self.vectors[(j, i)])
     }
 
     fn affine(&self, rows: &DMatrix<f64>) -> Affine {
@@ -214,5 +259,31 @@ mod tests {
         let white = map.apply(&inputs);
         assert!((white.values[1] - white.values[0]).abs() > 50.0);
         assert!(Spread::fit(&inputs, &labels, 1).is_err() && Spread::fit(&inputs, &labels[1..], 2).is_err());
+    }
+
+    #[test]
+    fn wide_inputs_are_whitened_within_their_rows() {
+        let mut random = Random::new(6, "wide");
+        let labels: Vec<u32> = (0..90).map(|i| i % 3).collect();
+        let row = |&label: &u32| -> Vec<f32> {
+            let at = |column: usize| if column == label as usize { 20.0 } else { 0.0 };
+            (0..2 * WIDE).map(|column| at(column) + random.normal() as f32).collect()
+        };
+        let inputs = Table::from_rows(&labels.iter().map(row).collect::<Vec<_>>()).unwrap();
+        let spread = Spread::fit(&inputs, &labels, 3).unwrap();
+        let white = spread.whitening(1.0, Some(2)).apply(&inputs);
+        assert_eq!(white.cols, 2);
+        // The classes are far apart on the two leading axes: every row is nearest to its own class.
+        let mean = |class: u32| -> Vec<f32> {
+            let own: Vec<usize> = (0..90).filter(|&i| labels[i] == class).collect();
+            (0..2).map(|j| own.iter().map(|&i| white.row(i)[j]).sum::<f32>() / own.len() as f32).collect()
+        };
+        let means = [mean(0), mean(1), mean(2)];
+        for (row, &label) in white.iter().zip(&labels) {
+            let far = |class: usize| row.iter().zip(&means[class]).map(|(a, b)| (a - b).powi(2)).sum::<f32>();
+            assert!((0..3).all(|class| class == label as usize || far(class) > 4.0 * far(label as usize)));
+        }
+        // Every axis of the span, and no more.
+        assert!(spread.whitening(1.0, None).outputs() < 90);
     }
 }

@@ -28,6 +28,8 @@ use crate::{
     learn::logistic::Logistic,
 };
 
+/// Inputs of more columns are not scored by a covariance: decomposing it would take minutes.
+const MOST_COLUMNS: usize = 2048;
 /// Neighbour counts of the k-NN baselines.
 const NEIGHBOURS: [usize; 3] = [1, 10, 50];
 
@@ -51,7 +53,9 @@ pub fn on_features(task: &Task) -> Result<Baselines> {
     let train = &task.train.inputs;
     let mut scored = Vec::new();
     let mut test_logits = None;
-    let single = mahalanobis::Mahalanobis::fit(train, None)?;
+    let narrow = train.cols <= MOST_COLUMNS;
+    let fit = |labels| mahalanobis::Mahalanobis::fit(train, labels);
+    let single = if narrow { Some(fit(None)?) } else { None };
     match (&task.train.targets, &task.held_out.targets) {
         (Targets::Classes { labels, count }, Targets::Classes { labels: held_labels, .. }) => {
             let fitted = Logistic::fit((train, labels), (&task.held_out.inputs, held_labels), *count)?;
@@ -65,18 +69,23 @@ pub fn on_features(task: &Task) -> Result<Baselines> {
                 scored.push(named("ViM", &scores, |s| saturated(s)));
             }
             test_logits = Some(logits.0);
-            let classes = mahalanobis::Mahalanobis::fit(train, Some(labels))?;
-            let distances = all(task, |inputs| Ok((classes.distances(inputs), single.distances(inputs))))?;
-            let nearest = |(near, _): &(Vec<f64>, Vec<f64>)| saturated(near);
-            let relative = |(near, all): &(Vec<f64>, Vec<f64>)| {
-                saturated(&near.iter().zip(all).map(|(n, a)| n - a).collect::<Vec<_>>())
-            };
-            scored.push(named("Mahalanobis", &distances, nearest));
-            scored.push(named("relative Mahalanobis", &distances, relative));
+            if let Some(single) = &single {
+                let classes = fit(Some(labels))?;
+                let distances =
+                    all(task, |inputs| Ok((classes.distances(inputs), single.distances(inputs))))?;
+                let nearest = |(near, _): &(Vec<f64>, Vec<f64>)| saturated(near);
+                let relative = |(near, all): &(Vec<f64>, Vec<f64>)| {
+                    saturated(&near.iter().zip(all).map(|(n, a)| n - a).collect::<Vec<_>>())
+                };
+                scored.push(named("Mahalanobis", &distances, nearest));
+                scored.push(named("relative Mahalanobis", &distances, relative));
+            }
         }
         _ => {
-            let distances = all(task, |inputs| Ok(single.distances(inputs)))?;
-            scored.push(named("Mahalanobis", &distances, |d| saturated(d)));
+            if let Some(single) = &single {
+                let distances = all(task, |inputs| Ok(single.distances(inputs)))?;
+                scored.push(named("Mahalanobis", &distances, |d| saturated(d)));
+            }
         }
     }
     scored.extend(nearest(task, "", Table::clone)?);

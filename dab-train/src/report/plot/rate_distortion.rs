@@ -28,6 +28,7 @@ pub struct Candidate {
 pub fn rate_distortion(
     title: &str,
     cost: &str,
+    hidden: &str,
     candidates: &[Candidate],
     budget: Option<f64>,
 ) -> Result<Drawing> {
@@ -60,12 +61,12 @@ pub fn rate_distortion(
         Entry::new("chosen", VERMILLION, Mark::Dot),
     ];
     legend.extend(budget.map(|_| Entry::new("the budget", INK, Mark::Dashed)));
-    let label = format!("{cost}, logarithmic");
+    let (label, found) = (format!("{cost}, logarithmic"), format!("AUROC on left-out {hidden}"));
     let decade = |x: &f64| engineering(10f64.powf(*x));
     let frame = Frame {
         title,
         x: Axis { format: &decade, ticks: 5, ..Axis::new(&label, x) },
-        y: Axis::new("AUROC on left-out classes", y.clone()),
+        y: Axis::new(&found, y.clone()),
         legend,
         grid: true,
     };
@@ -101,12 +102,12 @@ mod tests {
         let candidate = |cost, auroc, chosen| Candidate { cost, auroc, chosen };
         let all =
             [candidate(1200.0, 0.9, false), candidate(64_000.0, 0.99, true), candidate(9000.0, 0.97, false)];
-        let svg = rate_distortion("R", "bytes", &all, Some(131_072.0)).unwrap().file();
+        let svg = rate_distortion("R", "bytes", "classes", &all, Some(131_072.0)).unwrap().file();
         for part in ["bytes, logarithmic", "chosen", "the budget", "AUROC on left-out classes"] {
             assert!(svg.contains(part), "{part}");
         }
-        assert!(!rate_distortion("R", "bytes", &all, None).unwrap().file().contains("the budget"));
-        assert!(rate_distortion("R", "bytes", &[], None).is_err());
+        assert!(!rate_distortion("R", "bytes", "classes", &all, None).unwrap().file().contains("the budget"));
+        assert!(rate_distortion("R", "bytes", "classes", &[], None).is_err());
     }
 
     #[test]
