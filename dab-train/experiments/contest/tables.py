@@ -180,13 +180,16 @@ def wrapped(text, width=120):
 
 def losses(lines):
     """Every line on which dab loses, in a sentence."""
-    lost = [line for line in lines if line.difference.word == "loses"]
-    if not any(line.difference.word for line in lines):
-        return []
-    if not lost:
-        return ["dab loses no line."]
+    judged_lines = [line for line in lines if line.difference.word]
+    lost = [line for line in judged_lines if line.difference.word == "loses"]
+    if not judged_lines:
+        # One split has no interval: what is behind is named all the same.
+        lost = [line for line in lines if line.difference.mean < 0]
+        opening = f"One split: no interval says what is chance. dab is behind on {len(lost)} of {len(lines)} lines"
+    else:
+        opening = f"dab loses {len(lost)} of {len(judged_lines)} lines"
     each = (f"{line.name} ({signed(line.difference.mean)} against {line.baseline})" for line in lost)
-    return wrapped(f"dab loses {len(lost)} of {len(lines)} lines: {'; '.join(each)}.")
+    return f"{opening}: {'; '.join(each)}." if lost else f"{opening}."
 
 
 def alarms(results):
@@ -216,8 +219,8 @@ def section(results, details=False):
     lines, sentences = main_lines(results)
     head = ["AUROC", "U or A", "u alone", "best baseline", "difference, 95 %", "FPR95 dab / it", "AURC A / best"]
     text = [f"Mean ± sd of {splits(results)}.", "", *table(head, [line.cells() for line in lines]), ""]
-    for sentence in [*sentences, *[" ".join(losses(lines))]]:
-        text += wrapped(sentence) if sentence else []
+    for sentence in [*sentences, losses(lines)]:
+        text += wrapped(sentence)
     text += ["", *alarms(results)]
     if details:
         for line in lines:
