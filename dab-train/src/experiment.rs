@@ -325,11 +325,13 @@ fn agreement(model: &[u8], task: &Task, scores: &TaskScores) -> Result<Parity> {
 
 #[cfg(test)]
 mod tests {
+    use dab_core::artifact::AlignedBytes;
+
     use super::*;
     use crate::{
         config::{
             defaults::{self, Wishes},
-            retrofit::Retrofit,
+            retrofit::{Norm, Retrofit, ViewConfig},
         },
         data::{Split, Table, Targets},
         support::random::Random,
@@ -345,12 +347,15 @@ mod tests {
         Split { inputs: Table::from_rows(&rows).unwrap(), targets: Targets::Classes { labels, count: 2 } }
     }
 
-    fn run_on(learns: bool, test: Split, ood: Vec<(String, Table)>) -> Run {
+    fn run_on(learns: bool, beside: Beside, test: Split, ood: Vec<(String, Table)>) -> Run {
         let (train, held_out) = (split(200, "train"), split(50, "held-out"));
         let task = Task { name: "sealed".into(), train, held_out, test, ood };
         let wishes = Wishes { epochs: Some(3), ..Wishes::default() };
         let experiment = match learns {
-            true => defaults::experiment("sealed", 0, DataConfig::Memory, &task.train, wishes),
+            true => Experiment {
+                beside,
+                ..defaults::experiment("sealed", 0, DataConfig::Memory, &task.train, wishes)
+            },
             false => defaults::retrofit("sealed", 0, DataConfig::Memory, Retrofit::default()),
         };
         let loaded = Loaded::Rows(Box::new(task), Description::default());
@@ -363,11 +368,27 @@ mod tests {
         strange.inputs.values.iter_mut().for_each(|x| *x *= -30.0);
         let far = Table::from_rows(&[[50.0_f32, 50.0], [-70.0, 9.0]]).unwrap();
         for learns in [false, true] {
-            let first = run_on(learns, split(40, "test"), Vec::new());
-            let second = run_on(learns, strange.clone(), vec![("far".to_owned(), far.clone())]);
+            let first = run_on(learns, Beside::default(), split(40, "test"), Vec::new());
+            let second =
+                run_on(learns, Beside::default(), strange.clone(), vec![("far".to_owned(), far.clone())]);
             let median = |run: &Run| run.evaluation.median_uncertainty;
             assert!(median(&first) != median(&second), "both were measured on their own test rows");
             assert!(first.model == second.model, "a test or OOD row reached the model");
         }
+    }
+
+    #[test]
+    fn a_view_beside_a_network_judges_with_it_or_alone() {
+        let far = Table::from_rows(&[[0.0_f32, 30.0], [0.5, -30.0]]).unwrap();
+        let view = ViewConfig { norm: Norm::Columns, codes: 5, ..ViewConfig::default() };
+        let scores = [false, true].map(|alone| {
+            let beside = Beside { views: vec![view.clone()], alone };
+            let run = run_on(true, beside, split(40, "test"), vec![("far".to_owned(), far.clone())]);
+            assert_eq!(AlignedBytes::from(&*run.model).model().unwrap().shape().views, 2);
+            let judged = &run.evaluation.report;
+            assert_eq!((judged.name.as_str(), judged.ood[0].1.auroc), ("unfamiliarity", 1.0));
+            run.assessments.test.each(|row| Some(row.score))
+        });
+        assert!(scores[0] != scores[1], "whether the network judges too changes U");
     }
 }
