@@ -5,7 +5,7 @@ use dab_core::artifact::info::read_info;
 use dab_core::artifact::schema::{
     CHANNELS, CHANNELS_SCHEMA, CHANNELS_SCHEMA_KEY, CovarianceKind, DecoderReads, Form, HEADER_LEN, MAGIC,
     MAJOR, MAX_CALIBRATION, MAX_CODES, MAX_DIM_DIAGONAL, MAX_DIM_FULL, MAX_EXTRA_VIEWS, MAX_LAYERS,
-    MAX_SELF_TESTS, MAX_WIDTH, MINOR, PARAMS_ALIGN, SCHEMA, SCHEMA_KEY, Task,
+    MAX_SELF_TESTS, MAX_WIDTH, PARAMS_ALIGN, SCHEMA, SCHEMA_KEY, Task,
 };
 use dab_core::artifact::writer::{Codes, Head, Spec};
 use dab_core::{Activation, Model};
@@ -74,7 +74,7 @@ fn the_schema_is_the_codes() {
 #[test]
 fn channels_show_in_the_header_alone() {
     let bytes = dab_tests::specs::views().to_bytes().expect("a model");
-    assert_eq!(bytes[8..12], [1, 0, MINOR as u8, 0], "format 1.1");
+    assert_eq!(bytes[8..12], [1, 0, 1, 0], "format 1.1");
     assert_eq!(bytes[16..24], [CHANNELS as u8, 0, 0, 0, 0, 0, 0, 0], "one incompatible bit");
     assert_eq!(bytes[48..56], CHANNELS_SCHEMA_KEY.to_le_bytes());
     // Without channels the same model is a file of format 1.0.

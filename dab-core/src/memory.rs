@@ -324,12 +324,9 @@ impl<'a> MemoryView<'a> {
     /// E4–E6 of the input, among the first `count` codes.
     fn score(&mut self, count: usize) -> Expected {
         let [mean, variance] = &self.input;
-        let p = GaussianView { mean, spread: Spread::Diagonal(variance), log_det: sum(variance, ln) };
         let parts = [&*self.means, self.precisions, self.log_dets, self.counts];
         let codes = book(self.head.config.alpha, self.dim, parts, count);
-        let distances = self.distances.get_mut(..count).unwrap_or_default();
-        codes.distances_into(&p, distances);
-        codes.expected_distance(distances)
+        expected(&codes, mean, variance, self.distances.get_mut(..count).unwrap_or_default())
     }
 
     /// Learns the input, of which `expected` is the score among all codes. Whether it became a new code.
@@ -432,6 +429,27 @@ impl<'a> MemoryView<'a> {
             copy_row(values, dim, from, to);
         }
     }
+}
+
+/// E4–E6 of N(mean, diag variance) among diagonal codes with counts for priors.
+fn expected(codes: &CodebookView<'_>, mean: &[f32], variance: &[f32], distances: &mut [f32]) -> Expected {
+    let p = GaussianView { mean, spread: Spread::Diagonal(variance), log_det: sum(variance, ln) };
+    codes.distances_into(&p, distances);
+    codes.expected_distance(distances)
+}
+
+/// How far an encoder's Gaussian is from taught codes: the bits of [`MemoryView::assess_taught`]. `variance` and `distances`
+/// are scratch, of the dimension and of as many codes.
+#[cfg_attr(target_pointer_width = "64", inline(always))]
+#[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+pub(crate) fn expected_beside(
+    codes: &CodebookView<'_>,
+    gaussian: &GaussianView<'_>,
+    variance: &mut [f32],
+    distances: &mut [f32],
+) -> Expected {
+    variances_into(gaussian.spread, variance);
+    expected(codes, gaussian.mean, variance, distances)
 }
 
 /// The first `count` codes as the kernels read them, from means, precisions, log-determinants and counts.

@@ -124,6 +124,8 @@ pub struct Model<'a> {
     pub(crate) rates: Rates,
     pub(crate) self_test: SelfTest<'a>,
     pub(crate) channels: Option<Channels<'a>>,
+    /// Codes that were taught after the training.
+    pub(crate) taught: Option<CodebookView<'a>>,
     /// The info section, unchecked.
     pub(crate) info: &'a [u8],
 }
@@ -188,6 +190,12 @@ impl<'a> Model<'a> {
     #[must_use]
     pub const fn codebook(&self) -> &CodebookView<'a> {
         &self.codebook
+    }
+
+    /// The codes that the model was taught after its training (`dab teach`), with counts for priors; `None` in most models.
+    #[must_use]
+    pub const fn taught(&self) -> Option<&CodebookView<'a>> {
+        self.taught.as_ref()
     }
 
     /// The calibration table, if there is one.
@@ -259,6 +267,7 @@ impl<'a> Model<'a> {
         total += width * self.meta.head.covariance.raw_len(self.codebook.dim) as u64;
         total += encoder + self.codebook.len() as u64 * code;
         total += self.decoder.map_or(0, |d| d.inputs as u64 * d.outputs as u64);
+        total += self.taught.map_or(0, |t| t.len() as u64 * 2 * dim);
         total + self.channels().map_or(0, |c| self.channel_multiply_adds(&c.meta))
     }
 

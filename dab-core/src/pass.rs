@@ -13,7 +13,7 @@
 use crate::artifact::extension::{Channels, View};
 use crate::artifact::schema::{CovarianceKind, DecoderReads, Form, Task};
 use crate::channels::{Logits, Tails, ViewScore, read_logits};
-use crate::codebook::Expected;
+use crate::codebook::{CodebookView, Expected};
 use crate::encoder;
 use crate::error::InputError;
 use crate::gaussian::{GaussianView, Spread};
@@ -21,6 +21,7 @@ use crate::isa::{Isa, Kernel};
 use crate::layers::{add_into, normalize_into, unit};
 use crate::linalg::dot::{IS_64_BIT, affine_into, take};
 use crate::linalg::jacobi;
+use crate::memory::expected_beside;
 use crate::model::{Decoder, Model, check_len};
 use crate::scalar::{saturate, tame};
 
@@ -92,12 +93,14 @@ pub(crate) struct ScratchPlan {
     pub(crate) outputs: usize,
     /// The scores of the views.
     pub(crate) scores: usize,
+    /// Variances and distances beside what was taught.
+    pub(crate) taught: usize,
 }
 
 impl ScratchPlan {
     /// Floats in all.
     pub(crate) const fn total(&self) -> usize {
-        self.base() + self.outputs + self.scores
+        self.base() + self.outputs + self.scores + self.taught
     }
 
     /// Floats of the base's own pass.
@@ -133,6 +136,7 @@ impl Model<'_> {
             distances: self.codebook.len(),
             outputs: 0,
             scores: 0,
+            taught: self.taught_codes().map_or(0, |taught| dim + taught.len()),
         };
         if let Some(channels) = self.channels() {
             plan.outputs = self.pass_decoder(channels).map_or(0, |d| d.outputs);
@@ -144,6 +148,12 @@ impl Model<'_> {
             }
         }
         plan
+    }
+
+    /// The codes that were taught. Without the crate's feature no model has any, and the compiler knows it.
+    #[inline(always)]
+    fn taught_codes(&self) -> Option<&CodebookView<'_>> {
+        if cfg!(feature = "channels") { self.taught.as_ref() } else { None }
     }
 
     /// The decoder of the base, where a pass has to run it: for its logits, or because it reads the input.
@@ -402,6 +412,7 @@ impl<'s> Kernel for Pass<'_, '_, 's> {
         let Self { model, input, scratch, plan, short } = self;
         // What the channels add to the scratch lies behind everything of the base.
         let (base, rest) = scratch.split_at_mut_checked(plan.base()).ok_or(short)?;
+        let (rest, beside) = rest.split_at_mut_checked(plan.outputs + plan.scores).ok_or(short)?;
         let channels = model.channels();
         if let Some(channels) = channels {
             model.look(channels, input, (&mut *base, &mut *rest), &plan).ok_or(short)?;
@@ -410,6 +421,11 @@ impl<'s> Kernel for Pass<'_, '_, 's> {
         if let Some(channels) = channels {
             let joined = model.join(channels, found.gaussian.mean, found.expected.uncertainty, rest);
             found.joined = Some(joined.ok_or(short)?);
+        }
+        if let Some(codes) = model.taught_codes() {
+            let (variance, distances) = beside.split_at_mut_checked(codes.dim).ok_or(short)?;
+            let taught = expected_beside(codes, &found.gaussian, variance, distances).uncertainty;
+            model.lower(&mut found, taught);
         }
         Ok(found)
     }

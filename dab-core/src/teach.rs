@@ -9,6 +9,9 @@
 //! latent space, at least as wide as the model's own codes are on average. Teaching can only lower an uncertainty: what
 //! was familiar stays so, p-values of old inputs only rise, and an input that is far from both is as unfamiliar as
 //! before.
+//!
+//! The memory may be a memory of the device, in RAM and saved to flash, or taught codes in the artifact itself (`dab teach`,
+//! [`add_taught`](crate::artifact::taught::add_taught)): the same formula, the same bits.
 
 use core::fmt;
 
@@ -21,6 +24,7 @@ use crate::linalg::dot::dot;
 use crate::linalg::jacobi::MAX_DIM;
 use crate::memory::{MemoryError, MemoryView, Novelty, Width};
 use crate::model::{Assessment, Model};
+use crate::pass::Evaluation;
 
 /// Why something was not taught or assessed. Nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +77,13 @@ impl Model<'_> {
     ) -> Result<Assessment, TeachError> {
         let mut found = self.evaluate(Baseline, input, scratch).map_err(TeachError::Input)?;
         let taught = taught(memory, &found.gaussian)?;
+        self.lower(&mut found, taught);
+        Ok(self.judge(&found))
+    }
+
+    /// Lowers what a pass found to what was taught says of it, nats: the module's formula.
+    #[inline(always)]
+    pub(crate) fn lower(&self, found: &mut Evaluation<'_>, taught: f32) {
         if taught < found.expected.uncertainty {
             found.expected.uncertainty = taught;
         }
@@ -82,7 +93,6 @@ impl Model<'_> {
                 joined.unfamiliarity = surprise;
             }
         }
-        Ok(self.judge(&found))
     }
 }
 

@@ -58,6 +58,8 @@ pub enum Part {
     AmbiguityScores,
     /// p-values of the ambiguity's calibration table.
     AmbiguityPValues,
+    /// Codes that were taught.
+    Taught,
 }
 
 /// Why bytes are not a model. A later version of the format may add reasons.
@@ -218,6 +220,7 @@ impl fmt::Display for Part {
             Self::ViewDecoderBias => "views.decoder.bias",
             Self::AmbiguityScores => "ambiguity.score",
             Self::AmbiguityPValues => "ambiguity.p_value",
+            Self::Taught => "taught",
         })
     }
 }

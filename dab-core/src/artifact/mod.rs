@@ -19,6 +19,7 @@ pub(crate) mod reader;
 pub mod schema;
 #[cfg(feature = "alloc")]
 pub mod spec;
+pub mod taught;
 #[cfg(feature = "alloc")]
 mod views;
 #[cfg(feature = "alloc")]

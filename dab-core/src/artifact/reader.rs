@@ -16,12 +16,13 @@ use super::error::{ArtifactError, Part};
 use super::extension;
 use super::schema::{
     CHANNELS, CHANNELS_SCHEMA_KEY, CalibrationMeta, ChannelsMeta, CovarianceKind, DecoderMeta, HeadMeta,
-    LayerMeta, ParamCounts, Residual, SelfTestMeta,
+    LayerMeta, ParamCounts, Residual, SelfTestMeta, TAUGHT,
 };
 use super::schema::{
     HEADER_LEN, KNOWN_INCOMPATIBLE, MAGIC, MAJOR, MAX_CALIBRATION, MAX_CODES, MAX_DIM_DIAGONAL, MAX_DIM_FULL,
     MAX_SELF_TESTS, MAX_WIDTH, Meta, PARAMS_ALIGN, SCHEMA_KEY,
 };
+use super::taught;
 use crate::calibration::{Calibration, Rates};
 use crate::codebook::{CodebookView, PrecisionLayout};
 use crate::linalg::dot::take;
@@ -36,6 +37,8 @@ const PRIOR_SUM_TOLERANCE: f32 = 1e-3;
 pub(super) struct Sections<'a> {
     /// Whether the file has the feature bit of the channels.
     pub(super) channels: bool,
+    /// Whether it has that of taught codes.
+    pub(super) taught: bool,
     pub(super) meta: &'a [u8],
     pub(super) params: &'a [u8],
     pub(super) info: &'a [u8],
@@ -45,11 +48,11 @@ fn u16_at(bytes: &[u8], at: usize) -> u16 {
     bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |&b| u16::from_le_bytes(b))
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |&b| u32::from_le_bytes(b))
 }
 
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
+pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |&b| u64::from_le_bytes(b))
 }
 
@@ -75,7 +78,9 @@ pub(super) fn sections(bytes: &[u8]) -> Result<Sections<'_>, ArtifactError> {
         return Err(ArtifactError::IncompatibleFeatures { bits: unknown });
     }
     let channels = u32_at(header, 16) & KNOWN_INCOMPATIBLE & CHANNELS != 0;
-    if u64_at(header, 48) != if channels { CHANNELS_SCHEMA_KEY } else { SCHEMA_KEY } {
+    let taught = u32_at(header, 16) & KNOWN_INCOMPATIBLE & TAUGHT != 0;
+    let key = if channels { CHANNELS_SCHEMA_KEY } else { SCHEMA_KEY };
+    if u64_at(header, 48) != if taught { taught::schema_key(key) } else { key } {
         return Err(ArtifactError::Schema { found: u64_at(header, 48) });
     }
     let expected = u32_at(header, 12) as usize;
@@ -89,7 +94,7 @@ pub(super) fn sections(bytes: &[u8]) -> Result<Sections<'_>, ArtifactError> {
     if stored != computed {
         return Err(ArtifactError::BodyChecksum { stored, computed });
     }
-    section_layout(bytes, header, channels).ok_or(ArtifactError::SectionLayout)?
+    section_layout(bytes, header, channels, taught).ok_or(ArtifactError::SectionLayout)?
 }
 
 /// The sections, each where the one encoding of a model has it; `None` if one lies elsewhere.
@@ -97,6 +102,7 @@ fn section_layout<'a>(
     bytes: &'a [u8],
     header: &[u8],
     channels: bool,
+    taught: bool,
 ) -> Option<Result<Sections<'a>, ArtifactError>> {
     let section = |at| (u32_at(header, at) as usize, u32_at(header, at + 4) as usize);
     let ((meta, meta_len), (params, params_len), (info, info_len)) = (section(24), section(32), section(40));
@@ -115,6 +121,7 @@ fn section_layout<'a>(
     }
     Some(Ok(Sections {
         channels,
+        taught,
         meta: bytes.get(meta..meta_end)?,
         params: bytes.get(params..info)?,
         info: bytes.get(info..)?,
@@ -330,6 +337,11 @@ pub(super) fn check_calibration(table: &Calibration<'_>) -> Result<(), ArtifactE
 pub(super) struct Parameters<'a>(&'a [f32]);
 
 impl<'a> Parameters<'a> {
+    /// Values that were not checked yet.
+    pub(super) const fn new(values: &'a [f32]) -> Self {
+        Self(values)
+    }
+
     /// What was not taken yet, unchecked.
     pub(super) const fn rest(&self) -> &'a [f32] {
         self.0
@@ -381,7 +393,10 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Model<'_>, ArtifactError> {
         extension::check_decoders(channels, &meta)?;
     }
 
-    let found = sections.params.len() / 4;
+    let has_taught = cfg!(feature = "channels") && sections.taught;
+    let (params, taught_words, taught_codes) =
+        if has_taught { taught::split(sections.params, meta.dim)? } else { (sections.params, &[][..], 0) };
+    let found = params.len() / 4;
     let counts = meta
         .param_counts(channels.as_ref())
         .unwrap_or(ParamCounts { layers: usize::MAX, ..ParamCounts::default() });
@@ -389,8 +404,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Model<'_>, ArtifactError> {
     if expected != found {
         return Err(ArtifactError::ParamCount { expected, found });
     }
-    let mut params =
-        Parameters(bytemuck::try_cast_slice(sections.params).map_err(|_| ArtifactError::Misaligned)?);
+    let mut params = Parameters(bytemuck::try_cast_slice(params).map_err(|_| ArtifactError::Misaligned)?);
     let normalize_mean = params.next(counts.normalize, Part::NormalizeMean, &Allowed::DOMAIN)?;
     let normalize_inverse_std =
         params.next(counts.normalize, Part::NormalizeInverseStd, &Allowed::POSITIVE)?;
@@ -423,6 +437,8 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Model<'_>, ArtifactError> {
         Some(channels) => Some(extension::values(channels, meta.inputs, &mut params)?),
         None => None,
     };
+    let taught =
+        if has_taught { Some(taught::values(taught_words, taught_codes, codebook.dim)?) } else { None };
 
     check_codebook(&codebook)?;
     if let Some(channels) = &channels {
@@ -461,6 +477,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Model<'_>, ArtifactError> {
         rates,
         self_test,
         channels,
+        taught,
         info: sections.info,
     })
 }

@@ -12,6 +12,7 @@ pub use super::channels::{
     AmbiguityMeta, BaseMeta, CHANNELS, ChannelsMeta, DecoderReads, Form, MAX_EXTRA_VIEWS, MAX_VIEWS,
     TAIL_VALUES, ViewCounts, ViewDecoderMeta, ViewMeta,
 };
+pub use super::taught::{TAUGHT, TAUGHT_SCHEMA};
 use crate::layers::Activation;
 use crate::linalg::jacobi;
 use crate::linalg::triangle::packed_len;
@@ -22,9 +23,15 @@ pub const MAGIC: [u8; 8] = *b"\x89DAB\r\n\x1a\n";
 pub const MAJOR: u16 = 1;
 /// Newest minor version that this crate knows. It is written only for a model that needs it: a file without a feature
 /// bit says 0, and is the file that format 1.0 has.
-pub const MINOR: u16 = 1;
+pub const MINOR: u16 = 2;
+/// The minor version of a file with channels.
+#[cfg_attr(not(feature = "alloc"), expect(dead_code, reason = "only a writer needs it"))]
+pub(crate) const CHANNELS_MINOR: u16 = 1;
+/// The minor version of a file with taught codes.
+#[cfg_attr(not(feature = "alloc"), expect(dead_code, reason = "only a writer needs it"))]
+pub(crate) const TAUGHT_MINOR: u16 = 2;
 /// Incompatible-feature bits that this crate knows.
-pub const KNOWN_INCOMPATIBLE: u32 = if cfg!(feature = "channels") { CHANNELS } else { 0 };
+pub const KNOWN_INCOMPATIBLE: u32 = if cfg!(feature = "channels") { CHANNELS | TAUGHT } else { 0 };
 /// Bytes before the first section.
 pub const HEADER_LEN: usize = 64;
 /// The parameters start at a multiple of this.
@@ -87,7 +94,12 @@ pub const SCHEMA_KEY: u64 = fnv_1a(SCHEMA);
 pub const CHANNELS_SCHEMA_KEY: u64 = fnv_1a(CHANNELS_SCHEMA);
 
 const fn fnv_1a(text: &str) -> u64 {
-    let (bytes, mut hash, mut i) = (text.as_bytes(), 0xcbf2_9ce4_8422_2325u64, 0);
+    fnv_1a_from(0xcbf2_9ce4_8422_2325, text)
+}
+
+/// FNV-1a of a text whose beginning has the hash `hash`.
+pub(crate) const fn fnv_1a_from(mut hash: u64, text: &str) -> u64 {
+    let (bytes, mut i) = (text.as_bytes(), 0);
     while i < bytes.len() {
         hash = (hash ^ bytes[i] as u64).wrapping_mul(0x0000_0100_0000_01b3);
         i += 1;

@@ -15,9 +15,9 @@ use super::derive::{
     priors,
 };
 use super::schema::{
-    CHANNELS, CHANNELS_SCHEMA_KEY, CalibrationMeta, ChannelsMeta, CovarianceKind, DecoderMeta, DecoderReads,
-    HEADER_LEN, HeadMeta, LayerMeta, MAGIC, MAJOR, MAX_LAYERS, MAX_SELF_TESTS, MINOR, Meta, PARAMS_ALIGN,
-    SCHEMA_KEY, SelfTestMeta,
+    CHANNELS, CHANNELS_MINOR, CHANNELS_SCHEMA_KEY, CalibrationMeta, ChannelsMeta, CovarianceKind,
+    DecoderMeta, DecoderReads, HEADER_LEN, HeadMeta, LayerMeta, MAGIC, MAJOR, MAX_LAYERS, MAX_SELF_TESTS,
+    Meta, PARAMS_ALIGN, SCHEMA_KEY, SelfTestMeta,
 };
 pub use super::spec::{
     AmbiguitySpec, BaseSpec, CalibrationSpec, ChannelsSpec, Codes, DecoderSpec, Dense, Head, Normalization,
@@ -279,7 +279,7 @@ fn encode(
     let (mut minor, mut features, mut key) = (0, 0, SCHEMA_KEY);
     if let Some(channels) = channels {
         meta.extend(postcard::to_allocvec(channels).map_err(|_| SpecError::TooLarge)?);
-        (minor, features, key) = (MINOR, CHANNELS, CHANNELS_SCHEMA_KEY);
+        (minor, features, key) = (CHANNELS_MINOR, CHANNELS, CHANNELS_SCHEMA_KEY);
     }
     let params: &[u8] = bytemuck::cast_slice(params);
     let params_at = (HEADER_LEN + meta.len()).next_multiple_of(PARAMS_ALIGN);

@@ -237,6 +237,9 @@ fn describe(args: &Args, model: &Model<'_>, explanation: &Explanation) -> Result
     writeln!(t, "{source}, row {row}: {unfamiliarity}uncertainty {nats} nats{saturated}")?;
     t.push_str(&explanation.verdict_words());
     t.push_str(&explanation.view_words(model));
+    if model.taught().is_some() {
+        t.push_str("the model was taught more: codes and dimensions below are those of the model before\n");
+    }
     match &explanation.sensors {
         Some(sensors) => t.push_str(&sensors.describe(args.top)?),
         None => t.push_str(

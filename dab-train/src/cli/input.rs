@@ -58,6 +58,11 @@ impl InputArgs {
         RowSource::new(&self.inputs)
     }
 
+    /// Whether they can be read only once.
+    pub fn is_stdin(&self) -> bool {
+        self.source() == RowSource::Stdin
+    }
+
     /// The rows, as this model takes them.
     pub fn open(&self, artifact: &ModelFile, model: &Model<'_>) -> Result<RowReader> {
         self.open_other(&self.inputs, artifact, model)

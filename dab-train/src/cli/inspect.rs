@@ -71,6 +71,9 @@ fn describe(args: &Args, artifact: &ModelFile, model: &Model<'_>) -> Result<Stri
     describe_flow(&mut t, model)?;
     describe_codes(&mut t, model, args.all)?;
     describe_views(&mut t, model)?;
+    if let Some(taught) = model.taught() {
+        writeln!(t, "taught       {}", plural(taught.len() as u64, "code"))?;
+    }
     describe_calibration(&mut t, model)?;
     writeln!(t, "self-test    {}", plural(model.meta().self_test.vectors.into(), "known answer"))?;
     for (i, (key, value)) in artifact.info.iter().enumerate() {
@@ -305,6 +308,7 @@ fn describe_json(artifact: &ModelFile, model: &Model<'_>) -> Value {
         "alpha": number(codes.alpha),
         "codes": codes.priors.iter().enumerate().map(code).collect::<Vec<_>>(),
         "views": view_words(model).iter().map(view).collect::<Vec<_>>(),
+        "taught": model.taught().map_or(0, |taught| taught.len()),
         "task": text::task(shape.task),
         "outputs": shape.outputs,
         "calibration": calibration,

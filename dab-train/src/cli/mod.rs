@@ -18,6 +18,7 @@ mod report;
 mod score;
 mod self_test;
 mod sensors;
+mod teach;
 mod text;
 mod train;
 mod verify;
@@ -55,6 +56,7 @@ enum Command {
     Inspect(inspect::Args),
     SelfTest(self_test::Args),
     Explain(explain::Args),
+    Teach(teach::Args),
     Report(report::Args),
     Export(export::Args),
     Doctor(doctor::Args),
@@ -76,6 +78,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Inspect(args) => inspect::run(&args),
         Command::SelfTest(args) => self_test::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Teach(args) => teach::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Export(args) => export::run(&args),
         Command::Doctor(args) => doctor::run(&args),

@@ -20,6 +20,7 @@ mod score;
 mod stand_in;
 #[path = "../stored/mod.rs"]
 mod stored;
+mod teach;
 mod verify;
 mod weights;
 

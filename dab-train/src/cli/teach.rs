@@ -1,0 +1,177 @@
+//! `dab teach`: "this is normal now", as a new model file.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail, ensure};
+use dab_core::artifact::taught::add_taught;
+use dab_core::memory::{Config, Head, MAX_CODES, MemoryError, MemoryView, storage_len};
+use dab_core::teach::TeachError;
+use dab_core::{Model, Verdict};
+use sha2::{Digest, Sha256};
+
+use super::{
+    input::InputArgs,
+    text::{plural, rounded},
+};
+use crate::{
+    data::rows::RowError,
+    export::model_file::ModelFile,
+    support::{digest, files::AtomicFile},
+};
+
+/// Teach a model that some inputs are normal now.
+///
+/// The rows that the model does not call familiar become codes beside its own: rows near each other share one. The new
+/// file then takes the smaller of two uncertainties, that of the model and that of what was taught, as a device does that was
+/// taught with dab_teach. So what was familiar stays familiar, p-values of other inputs can only rise, and an input that is far
+/// from both is as unfamiliar as before. The file says what it was taught, from which model; it can be taught again.
+///
+/// Teach rows that you know to be normal: whatever is like them will not alarm any more.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  dab teach model.dab pump.csv -o model2.dab
+  dab score model2.dab faults.csv               # what must still alarm
+  dab inspect model2.dab                        # what it was taught")]
+pub struct Args {
+    /// The model file
+    #[arg(value_name = "MODEL.dab")]
+    model: PathBuf,
+
+    #[command(flatten)]
+    input: InputArgs,
+
+    /// The new model file
+    #[arg(short, long, value_name = "MODEL2.dab")]
+    output: PathBuf,
+
+    /// Rows within so many nats of a taught code join it; without it: as far as familiar rows are from the model's own codes
+    #[arg(long, value_name = "NATS")]
+    spawn: Option<f32>,
+
+    /// Most codes that the rows may take
+    #[arg(long, default_value_t = 64, value_name = "N")]
+    codes: usize,
+}
+
+/// How many rows there are, and how many of them the model does not call familiar.
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    rows: u64,
+    strange: u64,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<()> {
+    let artifact = ModelFile::open(&args.model)?;
+    let model = artifact.model()?;
+    ensure!((1..=MAX_CODES).contains(&args.codes), "--codes {}: 1 to {MAX_CODES} are possible", args.codes);
+    let dim = model.shape().dim;
+    let alpha = model.codebook().alpha;
+    let spawn = args.spawn.unwrap_or_else(|| reach(&model));
+    let config = Config { spawn, alpha: if alpha > 0.0 { alpha } else { 1.0 }, ..Config::DEFAULT };
+    let mut head = Head::new(config).with_context(|| format!("--spawn {spawn}"))?;
+    let mut storage = vec![0.0; storage_len(args.codes, dim)];
+    let mut memory = MemoryView::new(&mut head, args.codes, dim, &mut storage)?;
+    let mut scratch = vec![0.0; model.scratch_len()];
+
+    let mut seen = Sha256::new();
+    let mut before = Counts::default();
+    each_row(args, &artifact, &model, |row, input| {
+        before.rows += 1;
+        input.iter().for_each(|x| seen.update(x.to_le_bytes()));
+        if is_familiar(&model, input, &mut scratch)? {
+            return Ok(());
+        }
+        before.strange += 1;
+        match model.teach(&mut memory, input, &mut scratch) {
+            Ok(_) => Ok(()),
+            Err(TeachError::Memory(MemoryError::Full { places })) => {
+                bail!(
+                    "row {row} needs another code and all {places} are used: raise --codes, or --spawn above {}",
+                    rounded(spawn)
+                )
+            }
+            Err(error) => Err(error).with_context(|| format!("{}, row {row}", args.input.source())),
+        }
+    })?;
+    let source = args.input.source();
+    ensure!(before.rows > 0, "{source} has no rows");
+    ensure!(
+        before.strange > 0,
+        "{source}: all {} are familiar already, there is nothing to teach",
+        plural(before.rows, "row")
+    );
+
+    let codes = plural(memory.len() as u64, "code");
+    let rows = format!("{} of {}", before.strange, plural(before.rows, "row"));
+    let mut info = artifact.info.clone();
+    let times = info.iter().filter(|(key, _)| key == "taught" || key.starts_with("taught.")).count();
+    let key = if times == 0 { "taught".to_owned() } else { format!("taught.{}", times + 1) };
+    let sha = &digest::hex(seen)[..16];
+    info.push((
+        key,
+        format!(
+            "{rows} of {source} (SHA-256 of the values {sha}…), {codes} within {} nats, by dab {}; before: model {:08x}",
+            rounded(spawn),
+            env!("CARGO_PKG_VERSION"),
+            artifact.identity()
+        ),
+    ));
+    let bytes =
+        add_taught(artifact.bytes(), &memory.codes(), &info).context("what was taught cannot be stored")?;
+    let taught = ModelFile::from_bytes(&bytes)?;
+    let after = taught.model()?;
+    after.self_test(&mut vec![0.0; after.scratch_len()]).context("the new model")?;
+
+    let mut scratch = vec![0.0; after.scratch_len()];
+    let mut left = 0;
+    // Standard input is gone by now: what was taught is then not counted again.
+    if !args.input.is_stdin() {
+        each_row(args, &artifact, &model, |_, input| {
+            left += u64::from(!is_familiar(&after, input, &mut scratch)?);
+            Ok(())
+        })?;
+    }
+    let output = args.output.display();
+    AtomicFile::write(&args.output, &bytes).with_context(|| format!("cannot write `{output}`"))?;
+    let more = bytes.len().saturating_sub(artifact.bytes().len());
+    let mut said = format!("{output}: taught {rows} with {codes}, {more} bytes more\n");
+    if !args.input.is_stdin() {
+        said.push_str(&format!("not familiar: {} before, {left} now\n", before.strange));
+    }
+    super::print(&said)
+}
+
+/// Whether the model calls an input familiar as far as its distance goes; never without a calibration table.
+fn is_familiar(model: &Model<'_>, input: &[f32], scratch: &mut [f32]) -> Result<bool> {
+    let verdict = model.assess(input, scratch)?.verdict;
+    Ok(matches!(verdict, Some(Verdict::Familiar | Verdict::Ambiguous)))
+}
+
+/// How far familiar inputs are from the codes, nats: what nine of ten do not exceed with channels, else the threshold of
+/// doubtful; of a model without either, its dimension.
+fn reach(model: &Model<'_>) -> f32 {
+    let tail = model.tails().next().map(|tails| tails.u.a + tails.u.b * 9f32.ln());
+    let table = || model.calibration().and_then(|table| table.threshold(model.rates().doubtful()));
+    tail.or_else(table).filter(|&nats| nats > 0.0).unwrap_or(model.shape().dim as f32)
+}
+
+/// Does `then` with every row; a row that cannot be read ends it.
+fn each_row(
+    args: &Args,
+    artifact: &ModelFile,
+    model: &Model<'_>,
+    mut then: impl FnMut(u64, &[f32]) -> Result<()>,
+) -> Result<()> {
+    let mut rows = args.input.open(artifact, model)?;
+    let mut input = vec![0.0; model.shape().inputs];
+    for row in 1.. {
+        match rows.next_into(&mut input) {
+            Ok(true) => then(row, &input)?,
+            Ok(false) => break,
+            Err(RowError::Bad(bad)) => bail!("{}: {bad}; nothing was taught", args.input.source()),
+            Err(RowError::End(error)) => return Err(error).with_context(|| args.input.source()),
+        }
+    }
+    Ok(())
+}
