@@ -56,6 +56,9 @@ __attribute__((noinline)) static void call(const float *x) {
     sink = (float)dab_guard(model, &monitor, now++, x, INPUTS, 0, 0, scratch, sizeof scratch, &a);
 }
 
+#elif defined(ROW_CALL)
+#include "calls.h"
+
 #elif defined(ROW_MEMORY)
 #include <dab_memory.h>
 static uint64_t storage[DAB_MEMORY_BYTES(CODES, INPUTS) / 8];

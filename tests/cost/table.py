@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What dab costs on a Cortex-M4F, as a table in Markdown:   tests/cost/table.py [FILE | --check | --memory]
+"""What dab costs on a Cortex-M4F, as a table in Markdown:   tests/cost/table.py [FILE | --check | --memory | --calls]
 
 Every row is a program of its own, linked with only what it needs and run under QEMU, whose clock counts instructions.
 Text, rodata and RAM are what it has beyond an empty program; weights are not code. With FILE (docs/performance.md),
 the table between its two marks is replaced. Needs arm-none-eabi-gcc, qemu-system-arm, the dab command (DAB=..., or cargo build
 --release) and, for the row of emlearn, pip. With --check, no table: the limits below must hold. --memory prints the rows of the
-memory alone, which need no dab command.
+memory alone, which need no dab command, --calls those of one function each.
 """
 import json
 import os
@@ -263,6 +263,28 @@ def row(name, elf, inputs, artifact=None, scratch=None):
     return name, [text, rodata, artifact, scratch, painted, worst, ram, least, most, f"{most / least:.3f}"]
 
 
+# The functions of tests/cost/calls.h, as the table names them; those that --check allows more stack.
+CALLS = {"INIT": "dab_model_init", "SELF_TEST": "dab_self_test", "SHAPE": "dab_model_shape", "THRESHOLD": "dab_threshold",
+         "ASSESS_BATCH": "dab_assess_batch, one row", "PREDICT": "dab_predict", "EXPLAIN": "dab_explain",
+         "WITHOUT": "dab_assess_without", "ATTRIBUTE": "dab_attribute, 26 inputs", "NAME": "dab_input_name",
+         "ENCODE": "dab_encode", "TEACH": "dab_teach", "TAUGHT": "dab_assess_taught"}
+
+
+def one_call(call, opt):
+    """The program that makes one call on the motor's model."""
+    prefix, scratch = library(opt), scratch_of(Motor.model)
+    defines = ["ROW_CALL", f"CALL={call}", f"FOLDER={Motor.folder}", f"BYTES={os.path.getsize(Motor.model)}",
+               f"SCRATCH={scratch // 4}", f"INPUTS={Motor.inputs}"]
+    return build(f"call-{call}-{opt}", defines, ["-O2", f"-I{prefix}/include"], [f"{prefix}/lib/libdab.a"])
+
+
+def call_rows():
+    """One row for each public function, on the motor's model; a full memory of 8 codes is taught."""
+    for call, name in CALLS.items():
+        for opt in ("3", "s"):
+            yield row(f"motor: {name}, opt-level {opt}", one_call(call, opt), Motor.inputs, os.path.getsize(Motor.model))
+
+
 def memory(codes, dim, opt):
     """The program that a full memory observes in."""
     prefix = library(opt)
@@ -297,6 +319,7 @@ def rows():
         scratch = scratch_of(Motor.model)
         yield row(f"motor: dab_guard, assessment, votes and drift, opt-level {opt}", dab(Motor, opt, scratch, "ROW_GUARD"),
                   Motor.inputs, os.path.getsize(Motor.model), scratch)
+    yield from call_rows()
     yield from memory_rows()
     for name, *program in (("diagonal codebook of fixed size, no loader", "codebook"),
                            ("loader, every kind, assess", "loader", NO_CHANNELS),
@@ -315,12 +338,13 @@ def main():
     columns = ["program (Cortex-M4F)", "text", "rodata", "artifact", "scratch", "stack", "worst stack", "RAM in all",
                "instructions, least", "most", "most ÷ least"]
     lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
-    for name, cells in memory_rows() if sys.argv[1:] == ["--memory"] else rows():
+    parts = {"--memory": memory_rows, "--calls": call_rows}
+    for name, cells in parts.get("".join(sys.argv[1:]), rows)():
         shown = ("–" if c is None else c if isinstance(c, str) else f"{c:,}" for c in cells)
         lines.append(f"| {name} | {' | '.join(shown)} |")
         print(lines[-1], file=sys.stderr)
     table = "\n".join(lines)
-    if sys.argv[1:] in ([], ["--memory"]):
+    if sys.argv[1:] in ([], ["--memory"], ["--calls"]):
         print(table)
         return
     text = open(sys.argv[1]).read()
