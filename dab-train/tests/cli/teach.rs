@@ -44,7 +44,7 @@ fn a_taught_model_knows_the_rows_and_says_where_they_came_from() {
         (&["old.csv"][..], "nothing to teach"),
         (&["none.csv"], "none.csv"),
         (&["new.csv", "--codes", "0"], "--codes 0"),
-        (&["new.csv", "--spawn", "-1"], "--spawn -1"),
+        (&["new.csv", "--spawn=-1"], "--spawn -1"),
         (&["new.csv", "--spawn", "0", "--codes", "2"], "raise --codes"),
     ] {
         let args = [&["teach", "model.dab"], args, &["-o", "no.dab"]].concat();
