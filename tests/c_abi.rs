@@ -474,7 +474,9 @@ fn the_monitored_controller_survives_and_the_unwatched_one_does_not() {
     // The model is newer than what it is made from, which is not here.
     run(Command::new("make").args(["-s", "-o", "model.c", &dab]).current_dir(&folder));
     let said = text(run(Command::new("./controller").current_dir(&folder)));
-    assert!(said.contains("safe ") && said.contains("balanced to the end; 1 alarms"), "{said}");
+    assert!(said.contains("safe ") && said.contains("balanced to the end; 1 alarm,"), "{said}");
+    let hour = text(run(Command::new("./controller").arg("--hour").current_dir(&folder)));
+    assert!(hour.contains("2 alarms, policy 99.8 % of the time"), "false alarms in an hour: {hour}");
     let alone = Command::new("./controller").arg("--unwatched").current_dir(&folder).output().unwrap();
     assert_eq!(alone.status.code(), Some(1));
     assert!(text(alone).contains("the pole fell"));
