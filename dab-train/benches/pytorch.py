@@ -27,6 +27,7 @@ bottleneck, objective, codebook = experiment["bottleneck"], experiment["objectiv
 rows, classes, batch = work["rows"], work["classes"], experiment["training"]["batch"]
 dim, count, alpha = bottleneck["dim"], bottleneck["codes"], objective["alpha"]
 diagonal = bottleneck["covariance"] == "diagonal"
+pictures = experiment["backbone"].get("images")
 
 
 class Clock:
@@ -64,10 +65,39 @@ class SpectralRoot(torch.autograd.Function):
         return vectors @ inner @ vectors.mT
 
 
+class WideBlock(nn.Module):
+    """x + conv relu norm conv relu norm x; a 1x1 kernel on the shortcut where the shape changes."""
+
+    def __init__(self, inputs, outputs, stride):
+        super().__init__()
+        self.norm1, self.norm2 = nn.BatchNorm2d(inputs), nn.BatchNorm2d(outputs)
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
+        changes = stride > 1 or inputs != outputs
+        self.shortcut = nn.Conv2d(inputs, outputs, 1, stride, bias=False) if changes else nn.Identity()
+
+    def forward(self, x):
+        y = self.conv1(F.relu(self.norm1(x)))
+        return self.shortcut(x) + self.conv2(F.relu(self.norm2(y)))
+
+
+def wide_resnet(depth, width):
+    """dab-train/src/model/resnet.rs: pixels to pooled features."""
+    layers, inputs = [nn.Conv2d(3, 16, 3, 1, 1, bias=False)], 16
+    for stage, channels in enumerate((16 * width, 32 * width, 64 * width)):
+        for index in range((depth - 4) // 6):
+            layers.append(WideBlock(inputs, channels, 2 if stage and not index else 1))
+            inputs = channels
+    return nn.Sequential(*layers, nn.BatchNorm2d(inputs), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()), inputs
+
+
 class Network(nn.Module):
     def __init__(self):
         super().__init__()
-        width, layers = work["inputs"], experiment["backbone"]["layers"]
+        width, layers = work["inputs"], experiment["backbone"].get("layers", [])
+        self.images = None
+        if pictures:
+            self.images, width = wide_resnet(pictures["network"]["depth"], pictures["network"]["width"])
         self.layers = nn.ModuleList()
         for layer in layers:
             self.layers.append(nn.Linear(width, layer["units"]))
@@ -86,7 +116,7 @@ class Network(nn.Module):
 
     def encode(self, x):
         """mean [n, d]; root: standard deviations [n, d] or S [n, d, d]; ln|cov| [n, 1]."""
-        outputs = [x]
+        outputs = [x if self.images is None else self.images(x)]
         for layer, residual in zip(self.layers, self.residual):
             y = F.relu(layer(outputs[-1]))
             outputs.append(y if residual is None else y + outputs[residual])
@@ -121,14 +151,15 @@ def assign(distances, log_prior):
     return torch.softmax(log_prior - alpha * distances.detach(), 1)
 
 
-inputs = torch.randn(rows, work["inputs"])
+inputs = torch.randn(rows, 3, 32, 32) if pictures else torch.randn(rows, work["inputs"])
 targets = torch.arange(rows) % classes if classes else torch.randn(rows, 1)
 network = Network()
 config = experiment["optimiser"]
 if config["rule"] == "adam":
     optimiser = torch.optim.Adam(network.parameters(), lr=config["learning_rate"], eps=1e-7)
 else:
-    optimiser = torch.optim.SGD(network.parameters(), lr=config["learning_rate"], momentum=0.9, nesterov=True)
+    optimiser = torch.optim.SGD(network.parameters(), lr=config["learning_rate"], momentum=0.9, nesterov=True,
+                                weight_decay=config.get("weight_decay", 0.0))
 means = nn.Parameter(0.1 * torch.randn(count, dim))
 means_optimiser = torch.optim.Adam([means], lr=codebook["mean_learning_rate"], eps=1e-7)
 covs = torch.ones(count, dim) if diagonal else torch.eye(dim).repeat(count, 1, 1)
@@ -171,9 +202,11 @@ def epoch():
         clock.lap("network")
         sums += torch.stack([nll.detach(), distortion.detach()]) * (len(index) / rows)
     report = sums.tolist()
-    # Step 2: every example's Gaussian, once.
+    # Step 2: every example's Gaussian, once, with the running statistics of the norms.
+    network.eval()
     with torch.no_grad():
         encodings = [network.encode(x) for x in inputs.split(batch)]
+    network.train()
     # Step 3: means by gradient.
     for encoding in encodings:
         distances = kl(encoding, means, precision, log_det)

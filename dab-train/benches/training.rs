@@ -267,12 +267,10 @@ fn main() -> Result<()> {
     let device = args.device.open()?;
     let setting = Setting { seed: 0, device, checkpoint: None, resume: false, machines: None };
     let own = work.measure(&setting)?;
-    let apart = work.bottleneck().map(|work| work.measure(&setting)).transpose()?;
-    let other = match &args.pytorch {
-        Some(_) if apart.is_some() => bail!("PyTorch's side of the bench has no image network"),
-        Some(python) => Some(pytorch(python, &work)?),
-        None => None,
-    };
+    // There is room for one column beside: PyTorch, or the bottleneck alone.
+    let other = args.pytorch.as_ref().map(|python| pytorch(python, &work)).transpose()?;
+    let apart = work.bottleneck().filter(|_| other.is_none());
+    let apart = apart.map(|work| work.measure(&setting)).transpose()?;
 
     let batch = work.experiment.training.batch;
     let steps = work.rows.div_ceil(batch) as f64;

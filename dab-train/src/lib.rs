@@ -69,6 +69,6 @@ pub mod internals {
         pub use crate::report::words;
     }
     pub mod support {
-        pub use crate::support::{device, memory, random};
+        pub use crate::support::{device, memory, random, simd};
     }
 }

@@ -32,6 +32,7 @@ fn features() -> String {
         ("cuda", cfg!(feature = "cuda")),
         ("mpi", cfg!(feature = "mpi")),
         ("ndarray", cfg!(feature = "ndarray")),
+        ("parquet", cfg!(feature = "parquet")),
         ("pictures", cfg!(feature = "pictures")),
         ("pytorch", cfg!(feature = "pytorch")),
         ("wgpu", cfg!(feature = "wgpu")),

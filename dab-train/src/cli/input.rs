@@ -32,16 +32,22 @@ impl TextArgs {
 /// Where the rows come from.
 #[derive(Debug, clap::Args)]
 pub struct InputArgs {
-    /// Rows of inputs: a CSV file (also .csv.gz), a NumPy file (x.npy, x.npz:key), or - for standard input
+    /// Rows of inputs: a CSV file (also .csv.gz), a NumPy file (x.npy, x.npz:key), a Parquet file (if dab was built with it),
+    /// or - for standard input
     #[arg(value_name = "INPUTS")]
     inputs: PathBuf,
 
     #[command(flatten)]
     text: TextArgs,
 
-    /// Take the columns of a CSV file in their order even if the model knows its inputs by name
+    /// Take the columns of a file in their order even if the model knows its inputs by name
     #[arg(long)]
     by_position: bool,
+
+    /// The columns of a CSV or Parquet file that hold the model's inputs, in the model's order, separated by commas.
+    /// In a Parquet file it may be one column of lists
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "by_position")]
+    columns: Option<Vec<String>>,
 }
 
 fn delimiter(text: &str) -> Result<u8, String> {
@@ -63,6 +69,19 @@ impl InputArgs {
         self.source() == RowSource::Stdin
     }
 
+    /// The file or folder of rows.
+    pub fn path(&self) -> &Path {
+        &self.inputs
+    }
+
+    /// How this model takes rows.
+    pub fn layout(&self, artifact: &ModelFile, model: &Model<'_>) -> Layout {
+        let inputs = model.shape().inputs;
+        let known = || if self.by_position { None } else { artifact.input_names(inputs) };
+        let names = self.columns.clone().or_else(known);
+        Layout { inputs, names, text: self.text.format() }
+    }
+
     /// The rows, as this model takes them.
     pub fn open(&self, artifact: &ModelFile, model: &Model<'_>) -> Result<RowReader> {
         self.open_other(&self.inputs, artifact, model)
@@ -70,10 +89,7 @@ impl InputArgs {
 
     /// The rows of another file that is read in the same way.
     pub fn open_other(&self, file: &Path, artifact: &ModelFile, model: &Model<'_>) -> Result<RowReader> {
-        let inputs = model.shape().inputs;
-        let names = if self.by_position { None } else { artifact.input_names(inputs) };
-        let layout = Layout { inputs, names, text: self.text.format() };
-        RowReader::open(&RowSource::new(file), &layout)
+        RowReader::open(&RowSource::new(file), &self.layout(artifact, model))
     }
 }
 

@@ -1,9 +1,16 @@
 //! `dab score`: rows in, one assessment each out, in constant memory.
 //!
-//! One thread reads and writes; a block of rows is scored by all, each its own share, and written in the rows' order.
+//! One thread reads and writes; blocks of rows are scored by as many threads as there are cores, and written in the rows' order.
+//! Parquet is written by `parquet`, row group by row group.
+
+mod blocks;
+#[cfg(feature = "parquet")]
+mod columns;
+#[cfg(feature = "parquet")]
+mod parquet;
 
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 use anyhow::{Context, Result, bail};
@@ -11,18 +18,21 @@ use dab_core::layers::softmax;
 use dab_core::{Assessment, InputError, Model, Task};
 use indicatif::{ProgressBar, ProgressStyle};
 
+use self::blocks::{Block, Worker};
 use super::{
     input::{InputArgs, RateArgs},
     text::{plural, shortest, verdict},
 };
 use crate::{
-    data::rows::{BadRow, ReadProgress, RowError, RowReader},
+    data::rows::{BadRow, ReadProgress, RowError},
     export::model_file::ModelFile,
     support::{files::AtomicFile, simd::Widest},
 };
 
-/// Rows of a block per thread: work for much longer than a thread takes to start.
+/// Rows of a block: work for much longer than handing it to a thread takes.
 const SHARE: usize = 512;
+/// Blocks that are being read, scored, or wait, for each thread that scores.
+const DEPTH: usize = 2;
 /// Bytes per write.
 const BUFFER: usize = 1 << 16;
 
@@ -39,12 +49,18 @@ const BUFFER: usize = 1 << 16;
 /// A CSV file may begin with column names. If the model knows its inputs by name (`dab inspect` shows
 /// input_names), columns are found by name, in any order and among others. A NumPy array is [rows, inputs], of
 /// floats or integers.
+///
+/// Into a file named .parquet, the scores of a Parquet file are written behind its own columns. A folder of Parquet files
+/// is scored into another folder, file by file; run the same command again after an interruption, and it goes on with
+/// the files that are left. Parquet needs a dab that was built with it (`cargo install … --features parquet`).
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   dab score model.dab inputs.csv                       # a table on standard output
   dab score model.dab inputs.npy -o scores.csv         # into a file, written whole or not at all
   producer | dab score model.dab - --json --flush      # a live stream of JSON lines
-  dab score model.dab inputs.csv --unfamiliar 0.001    # fewer false alarms")]
+  dab score model.dab inputs.csv --unfamiliar 0.001    # fewer false alarms
+  dab score model.dab fleet.parquet -o scored.parquet  # all its columns, and the scores
+  dab score model.dab fleet/ -o scored/                # every Parquet file of a folder")]
 pub struct Args {
     /// The model file
     #[arg(value_name = "MODEL.dab")]
@@ -60,7 +76,8 @@ pub struct Args {
     #[arg(long)]
     json: bool,
 
-    /// Write to this file instead of standard output, whole or not at all; - is standard output
+    /// Write to this file instead of standard output, whole or not at all; - is standard output, and a name that ends in
+    /// .parquet or .pq makes it Parquet
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -75,6 +92,62 @@ pub struct Args {
     /// Mark rows that cannot be read (verdict `invalid`) and go on, instead of stopping at the first
     #[arg(long)]
     skip_bad: bool,
+
+    /// Put this before the names of the new columns of a Parquet file
+    #[arg(long, value_name = "TEXT")]
+    prefix: Option<String>,
+}
+
+impl Args {
+    /// Where Parquet is to be written, if it is.
+    fn parquet(&self) -> Result<Option<&Path>> {
+        let folder = self.input.path().is_dir();
+        let output = self.output.as_ref().filter(|path| folder || is_named_parquet(path));
+        match (output, &self.prefix) {
+            (None, Some(_)) => bail!("--prefix is for Parquet: give -o a name that ends in .parquet"),
+            (Some(_), _) if self.json || self.flush => {
+                bail!("Parquet is neither --json nor written row by row")
+            }
+            (output, _) => Ok(output.map(PathBuf::as_path)),
+        }
+    }
+}
+
+/// Whether a file's name says that it is Parquet.
+fn is_named_parquet(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end.eq_ignore_ascii_case("parquet") || end.eq_ignore_ascii_case("pq"))
+}
+
+/// What is wrong with a row, and what to do about it.
+fn refuse(row: &BadRow) -> anyhow::Error {
+    anyhow::anyhow!("{row}: correct it, or use --skip-bad to mark such rows and go on")
+}
+
+/// How many rows there were, and which of them could not be read.
+#[derive(Debug, Default)]
+struct Count {
+    rows: u64,
+    bad: u64,
+    /// The first bad one, and where it is.
+    first: Option<String>,
+}
+
+impl Count {
+    /// Counts a bad row.
+    fn bad(&mut self, row: &BadRow) {
+        self.bad += 1;
+        self.first.get_or_insert_with(|| row.to_string());
+    }
+
+    /// What to tell the user in the end.
+    fn tell(&self, source: &str) {
+        if let Some(first) = &self.first {
+            let rows = plural(self.rows, "row");
+            super::complain(&format!("marked {} of {rows} as invalid; the first is {first}", self.bad));
+        } else if self.rows == 0 {
+            super::complain(&format!("{source} has no rows"));
+        }
+    }
 }
 
 /// Where the results go.
@@ -106,6 +179,9 @@ pub fn run(args: &Args) -> Result<()> {
     if args.probabilities && model.shape().task != Some(Task::Classification) {
         bail!("--probabilities needs a classification model, `{}` is none", args.model.display());
     }
+    if let Some(output) = args.parquet()? {
+        return into_parquet(args, &artifact, &model, output);
+    }
     let mut rows = args.input.open(&artifact, &model)?;
     let write_error = || match &args.output {
         Some(path) => format!("cannot write `{}`", path.display()),
@@ -124,54 +200,72 @@ pub fn run(args: &Args) -> Result<()> {
     let classes = artifact.class_names(model.shape().outputs);
     let progress = progress_bar(file.is_some(), rows.progress());
 
+    let mut count = Count::default();
     // A live stream is scored row by row.
     let threads = if args.flush { 1 } else { thread::available_parallelism().map_or(1, usize::from) };
-    let limit = if args.flush { 1 } else { threads * SHARE };
-    let mut scorers: Vec<Scorer<'_>> = (0..threads).map(|_| Scorer::new(&model, &classes, args)).collect();
-    let mut block = Block::new(model.shape().inputs);
-    let (mut count, mut bad, mut first_bad) = (0u64, 0u64, None);
-    loop {
-        let end = block.fill(&mut rows, limit, args.skip_bad);
-        let lines = block.score(&mut scorers).with_context(|| args.input.source())?;
-        for lines in lines {
-            output.writer().write_all(lines).with_context(write_error)?;
-        }
-        if args.flush {
-            output.writer().flush().with_context(write_error)?;
-        }
-        count += block.bad.len() as u64;
-        for row in block.bad.drain(..).flatten() {
-            bad += 1;
-            first_bad.get_or_insert(row);
-        }
-        progress.set_position(rows.progress().done);
-        match end {
-            Ok(true) => {}
-            Ok(false) => break,
-            Err(RowError::Bad(row)) => {
-                let advice = "correct it, or use --skip-bad to mark such rows and go on";
-                return Err(anyhow::anyhow!("{}: {row}: {advice}", args.input.source()));
+    let limit = if args.flush { 1 } else { SHARE };
+    let blocks = if args.flush { 1 } else { DEPTH * threads };
+    thread::scope(|scope| -> Result<()> {
+        let workers: Vec<Worker> =
+            (0..threads).map(|_| Worker::start(scope, Scorer::new(&model, &classes, args))).collect();
+        let mut free: Vec<Block> = (0..blocks).map(|_| Block::new(model.shape().inputs)).collect();
+        let (mut asked, mut answered, mut end) = (0, 0, None);
+        loop {
+            if let (None, Some(mut block)) = (&end, free.pop()) {
+                match block.fill(&mut rows, limit, args.skip_bad) {
+                    Ok(true) => {}
+                    Ok(false) => end = Some(Ok(())),
+                    Err(error) => end = Some(Err(error)),
+                }
+                workers[asked % threads].ask(block)?;
+                asked += 1;
+                continue;
             }
-            Err(RowError::End(error)) => return Err(error.context(args.input.source())),
+            if answered == asked {
+                break;
+            }
+            // Each thread answers in the order in which it was asked, so this is the order of the rows.
+            let mut block = workers[answered % threads].answer()?;
+            answered += 1;
+            let scored = std::mem::replace(&mut block.scored, Ok(()));
+            output.writer().write_all(&block.lines).with_context(write_error)?;
+            scored.with_context(|| args.input.source())?;
+            if args.flush {
+                output.writer().flush().with_context(write_error)?;
+            }
+            count.rows += block.bad.len() as u64;
+            block.bad.drain(..).flatten().for_each(|row| count.bad(&row));
+            progress.set_position(rows.progress().done);
+            free.push(block);
         }
-    }
+        match end {
+            Some(Err(RowError::Bad(row))) => Err(refuse(&row).context(args.input.source())),
+            Some(Err(RowError::End(error))) => Err(error.context(args.input.source())),
+            _ => Ok(()),
+        }
+    })?;
     output.finish().with_context(write_error)?;
     progress.finish_and_clear();
-    if let Some(first) = first_bad {
-        super::complain(&format!(
-            "marked {bad} of {} as invalid; the first is {first}",
-            plural(count, "row")
-        ));
-    } else if count == 0 {
-        super::complain(&format!("{} has no rows", args.input.source()));
-    }
+    count.tell(&args.input.source().to_string());
     Ok(())
+}
+
+#[cfg(feature = "parquet")]
+fn into_parquet(args: &Args, artifact: &ModelFile, model: &Model<'_>, output: &Path) -> Result<()> {
+    parquet::run(args, artifact, model, output)
+}
+
+#[cfg(not(feature = "parquet"))]
+fn into_parquet(_: &Args, _: &ModelFile, _: &Model<'_>, _: &Path) -> Result<()> {
+    bail!("{}", crate::data::rows::WITHOUT_PARQUET)
 }
 
 /// Columns of every model.
 const FIXED: [&str; 4] = ["uncertainty", "p_value", "verdict", "nearest"];
 /// Columns of a model with channels, behind those.
 const CHANNELS: [&str; 5] = ["unfamiliarity", "ambiguity", "ambiguity_p", "class", "runner_up"];
+/// What takes the place of a verdict in a row that cannot be read.
+const INVALID: &str = "invalid";
 
 fn write_names(channels: bool, names: &[String], out: &mut dyn Write) -> Result<()> {
     let more = if channels { &CHANNELS[..] } else { &[] };
@@ -196,54 +290,6 @@ fn progress_bar(to_file: bool, start: ReadProgress) -> ProgressBar {
     match ProgressStyle::with_template(template) {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,
-    }
-}
-
-/// Rows that are scored together.
-struct Block {
-    width: usize,
-    /// Good rows, one behind the other; a bad one has its place too.
-    inputs: Vec<f32>,
-    /// What is wrong with each row.
-    bad: Vec<Option<BadRow>>,
-}
-
-impl Block {
-    const fn new(width: usize) -> Self {
-        Self { width, inputs: Vec::new(), bad: Vec::new() }
-    }
-
-    /// Reads up to `limit` rows; whether there may be more. What was read before an error is in the block.
-    fn fill(&mut self, rows: &mut RowReader, limit: usize, skip_bad: bool) -> Result<bool, RowError> {
-        self.bad.clear();
-        self.inputs.resize(limit * self.width, 0.0);
-        for input in self.inputs.chunks_exact_mut(self.width) {
-            match rows.next_into(input) {
-                Ok(true) => self.bad.push(None),
-                Ok(false) => return Ok(false),
-                Err(RowError::Bad(row)) if skip_bad => self.bad.push(Some(row)),
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(true)
-    }
-
-    /// The lines of all rows, in pieces that follow one another.
-    fn score<'s>(&self, scorers: &'s mut [Scorer<'_>]) -> Result<impl Iterator<Item = &'s [u8]>, InputError> {
-        let share = self.bad.len().div_ceil(scorers.len()).max(1);
-        let shares = self.inputs.chunks(share * self.width).zip(self.bad.chunks(share));
-        let used = self.bad.len().div_ceil(share);
-        thread::scope(|scope| {
-            let mut work = scorers.iter_mut().zip(shares);
-            let first = work.next();
-            let others: Vec<_> =
-                work.map(|(scorer, (inputs, bad))| scope.spawn(move || scorer.score(inputs, bad))).collect();
-            let first = first.map_or(Ok(()), |(scorer, (inputs, bad))| scorer.score(inputs, bad));
-            others.into_iter().fold(first, |result, other| {
-                result.and(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            })
-        })?;
-        Ok(scorers.iter().take(used).map(|scorer| &*scorer.lines))
     }
 }
 
@@ -367,7 +413,7 @@ impl<'a> Scorer<'a> {
     fn mark(&mut self, bad: &BadRow) {
         if self.json {
             let mut record = serde_json::json!({
-                "uncertainty": null, "p_value": null, "verdict": "invalid", "nearest": null,
+                "uncertainty": null, "p_value": null, "verdict": INVALID, "nearest": null,
                 "outputs": [], "error": bad.to_string(),
             });
             for name in CHANNELS.iter().filter(|_| self.channels) {
@@ -375,7 +421,7 @@ impl<'a> Scorer<'a> {
             }
             self.lines.extend(format!("{record}\n").bytes());
         } else {
-            self.lines.extend(b",,invalid,");
+            self.lines.extend(format!(",,{INVALID},").bytes());
             let more = if self.channels { CHANNELS.len() } else { 0 };
             self.lines.extend(std::iter::repeat_n(b',', more + self.outputs.len()));
             self.lines.push(b'\n');

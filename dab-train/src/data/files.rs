@@ -1,9 +1,9 @@
-//! Numbers and labels from npy, npz and csv files (gzip allowed for csv).
+//! Numbers and labels from npy, npz and csv files (gzip allowed for csv); with the feature `parquet` also from Parquet.
 //!
 //! path → `FilePart` → `table` or `labels` → a data set. A source may name a part:
 //!
 //! ```text
-//! file.npy          file.npz:key          file.csv          file.csv:column
+//! file.npy          file.npz:key          file.csv          file.csv:column          file.parquet:column
 //! ```
 //!
 //! The part is split off only behind a known extension, so `C:\x.npy` stays one path. An f16 array
@@ -30,14 +30,14 @@ use super::{
 use crate::support::limits;
 
 /// What may stand before a `:part`.
-const PART_EXTENSIONS: [&str; 3] = [".npz", ".csv", ".csv.gz"];
+const PART_EXTENSIONS: [&str; 5] = [".npz", ".csv", ".csv.gz", ".parquet", ".pq"];
 
 /// A file and, for containers, which part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilePart {
     /// The file.
     pub path: PathBuf,
-    /// The array of an npz file, or the column of a csv file.
+    /// The array of an npz file, or the column of a csv or Parquet file.
     pub part: Option<String>,
     /// How a csv file is written.
     pub text: TextFormat,
@@ -67,7 +67,10 @@ impl FilePart {
             n if n.ends_with(".npy") => Ok(Format::Npy),
             n if n.ends_with(".npz") => Ok(Format::Npz),
             n if n.ends_with(".csv") || n.ends_with(".csv.gz") => Ok(Format::Csv),
-            _ => bail!("{}: expected a file named .npy, .npz, .csv or .csv.gz", self.path.display()),
+            n if n.ends_with(".parquet") || n.ends_with(".pq") => Ok(Format::Parquet),
+            _ => {
+                bail!("{}: expected a file named .npy, .npz, .csv, .csv.gz or .parquet", self.path.display())
+            }
         }
     }
 }
@@ -76,6 +79,7 @@ enum Format {
     Npy,
     Npz,
     Csv,
+    Parquet,
 }
 
 /// Class labels as they stand in a file: numbers or words.
@@ -102,9 +106,20 @@ impl Labels {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+
+    /// Labels that stand in a file as text: numbers if all of them are.
+    fn of_words(words: Vec<String>) -> Result<Self> {
+        let Some(numbers) = words.iter().map(|word| word.parse().ok()).collect::<Option<Vec<f64>>>() else {
+            return Ok(Self::Words(words));
+        };
+        match numbers.iter().find(|number| number.fract() != 0.0) {
+            Some(&number) => Err(no_class(number)),
+            None => Ok(Self::Numbers(numbers.into_iter().map(|number| number as i64).collect())),
+        }
+    }
 }
 
-/// A table of numbers, with column names where the file has them. `without` drops a csv column,
+/// A table of numbers, with column names where the file has them. `without` drops a column of a csv or Parquet file,
 /// where there is one of that name: the one that holds the labels.
 ///
 /// # Errors
@@ -122,6 +137,7 @@ pub fn table(source: &FilePart, without: Option<&str>) -> Result<(Table, Vec<Str
             (npz.table(&key)?, Vec::new())
         }
         Format::Csv => csv_table(source, without)?,
+        Format::Parquet => parquet_table(source, without).with_context(|| what.clone())?,
     };
     ensure!(
         table.rows > 0 && table.cols > 0,
@@ -148,6 +164,7 @@ pub fn labels(source: &FilePart) -> Result<Labels> {
             let key = npz.key(source.part.as_deref())?;
             npz.labels(&key)
         }
+        Format::Parquet => parquet_labels(source).with_context(|| source.path.display().to_string()),
         Format::Csv => {
             let mut text = open_text(source)?;
             let at = csv_column(&text, source)?;
@@ -163,16 +180,30 @@ pub fn labels(source: &FilePart) -> Result<Labels> {
             {
                 words.insert(0, name.clone());
             }
-            let numbers: Option<Vec<f64>> = words.iter().map(|w| w.parse().ok()).collect();
-            match numbers {
-                Some(numbers) => match numbers.iter().find(|x| x.fract() != 0.0) {
-                    Some(&x) => Err(no_class(x).context(source.path.display().to_string())),
-                    None => Ok(Labels::Numbers(numbers.into_iter().map(|x| x as i64).collect())),
-                },
-                None => Ok(Labels::Words(words)),
-            }
+            Labels::of_words(words).with_context(|| source.path.display().to_string())
         }
     }
+}
+
+#[cfg(feature = "parquet")]
+fn parquet_table(source: &FilePart, without: Option<&str>) -> Result<(Table, Vec<String>)> {
+    let (values, names, cols) = super::rows::parquet::table(&source.path, source.part.as_deref(), without)?;
+    Ok((Table::new(values.len() / cols.max(1), cols, values)?, names))
+}
+
+#[cfg(feature = "parquet")]
+fn parquet_labels(source: &FilePart) -> Result<Labels> {
+    Labels::of_words(super::rows::parquet::words(&source.path, source.part.as_deref())?)
+}
+
+#[cfg(not(feature = "parquet"))]
+fn parquet_table(_: &FilePart, _: Option<&str>) -> Result<(Table, Vec<String>)> {
+    bail!("{}", super::rows::WITHOUT_PARQUET)
+}
+
+#[cfg(not(feature = "parquet"))]
+fn parquet_labels(_: &FilePart) -> Result<Labels> {
+    bail!("{}", super::rows::WITHOUT_PARQUET)
 }
 
 fn no_class(label: f64) -> Error {

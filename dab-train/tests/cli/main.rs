@@ -14,6 +14,8 @@ mod motor;
 mod npy;
 mod pack;
 mod pack_fit;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod report;
 mod score;
 #[cfg(feature = "cuda")]

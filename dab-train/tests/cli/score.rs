@@ -297,6 +297,37 @@ fn no_rows_are_no_error() {
     }
 }
 
+#[cfg(not(feature = "parquet"))]
+#[test]
+fn a_build_without_parquet_says_how_to_get_it() {
+    let folder = with_model("score-without-parquet");
+    std::fs::write(folder.join("in.parquet"), b"PAR1....").unwrap();
+    std::fs::write(folder.join("in.csv"), "1,2\n").unwrap();
+    for args in [&["in.parquet"][..], &["in.csv", "-o", "out.parquet"], &[".", "-o", "out"]] {
+        let line = refusal(&dab(&folder, &[&["score", "model.dab"], args].concat()), 1);
+        assert!(line.contains("--features parquet"), "{line}");
+    }
+    let piped = refusal(&dab_reading(&folder, &["score", "model.dab", "-"], b"PAR1...."), 1);
+    assert!(piped.contains("name a file"), "{piped}");
+    assert_eq!(text(dab_reading(&folder, &["score", "model.dab", "-"], b"PA,R1\n1,2\n")).lines().count(), 2);
+}
+
+#[test]
+fn columns_can_be_named_by_the_user() {
+    let folder = with_model("score-columns");
+    let score = |args: &[&str], stdin: &str| {
+        let args: Vec<&str> = ["score", "model.dab", "-"].iter().chain(args).copied().collect();
+        dab_reading(&folder, &args, stdin.as_bytes())
+    };
+    let expected = text(score(&[], "1,2\n"));
+    assert_eq!(text(score(&["--columns", "a,b"], "b,c,a\n2,x,1\n")), expected);
+    assert!(refusal(&score(&["--columns", "a"], "a,b\n1,2\n"), 1).contains("the model takes 2 values"));
+    assert!(refusal(&score(&["--columns", "a,c"], "a,b\n1,2\n"), 1).contains("no column is called `c`"));
+    assert!(
+        refusal(&score(&["--columns", "a,b", "--by-position"], "a,b\n1,2\n"), 2).contains("--by-position")
+    );
+}
+
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
     let folder = with_model("score-pipe");

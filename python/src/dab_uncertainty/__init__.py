@@ -47,7 +47,11 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str):
-    # Gymnasium and Stable-Baselines3 are only imported by those who use them.
+    # Gymnasium, Stable-Baselines3 and pyarrow are only imported by those who use them.
+    if name == "arrow":
+        import importlib
+
+        return importlib.import_module(".arrow", __name__)
     if name == "NoveltyWrapper":
         from .gym import NoveltyWrapper
 

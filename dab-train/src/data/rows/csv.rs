@@ -192,7 +192,7 @@ impl CsvRows {
 }
 
 /// Which columns the model's inputs are, by name; `None` when they are taken as they come.
-fn choose(header: &[String], layout: &Layout) -> Result<Option<Vec<usize>>> {
+pub(super) fn choose(header: &[String], layout: &Layout) -> Result<Option<Vec<usize>>> {
     let Some(names) = &layout.names else {
         if header.len() != layout.inputs {
             let (found, inputs) = (header.len(), layout.inputs);
@@ -200,6 +200,10 @@ fn choose(header: &[String], layout: &Layout) -> Result<Option<Vec<usize>>> {
         }
         return Ok(None);
     };
+    if names.len() != layout.inputs {
+        let (named, inputs) = (names.len(), layout.inputs);
+        bail!("--columns names {named} columns, the model takes {inputs} values: name one for each of them");
+    }
     let place = |name: &String| {
         let mut found = header.iter().enumerate().filter(|(_, column)| *column == name).map(|(i, _)| i);
         match (found.next(), found.next()) {

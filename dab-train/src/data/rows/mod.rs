@@ -1,11 +1,13 @@
 //! Rows of numbers, one at a time: CSV or NumPy, from a file or standard input, compressed or not, in constant memory
-//! (an array of an npz archive is read whole).
+//! (an array of an npz archive is read whole). With the feature `parquet` also from Parquet files.
 //!
 //! The format is told from the first bytes, not from the file's name. A row that cannot be read is a
 //! [`BadRow`] and the next one may be fine; everything else ends the stream.
 
 pub(crate) mod csv;
 pub(crate) mod npy;
+#[cfg(feature = "parquet")]
+pub(crate) mod parquet;
 pub(crate) mod unpack;
 
 use std::fmt;
@@ -183,12 +185,31 @@ fn is_npz(path: &Path) -> bool {
     path.to_string_lossy().to_lowercase().ends_with(".npz")
 }
 
+/// What a build without the feature says to a Parquet file.
+#[cfg(not(feature = "parquet"))]
+pub const WITHOUT_PARQUET: &str = "this dab was built without Parquet: install it with \
+    `cargo install --locked --path dab-train --features parquet`";
+/// First and last bytes of every Parquet file.
+const PARQUET: &[u8] = b"PAR1";
+
+/// Whether a file is a Parquet file, by its first bytes.
+#[must_use]
+pub fn is_parquet(path: &Path) -> bool {
+    let mut start = Vec::new();
+    // A pipe is not looked into: what is read from it is gone.
+    path.metadata().is_ok_and(|found| found.is_file())
+        && File::open(path).and_then(|file| file.take(PARQUET.len() as u64).read_to_end(&mut start)).is_ok()
+        && start == PARQUET
+}
+
 /// A stream of rows.
 pub struct RowReader(Format);
 
 enum Format {
     Csv(Box<CsvRows>),
     Npy(Box<NpyRows>),
+    #[cfg(feature = "parquet")]
+    Parquet(Box<parquet::ParquetRows>),
 }
 
 impl RowReader {
@@ -200,7 +221,22 @@ impl RowReader {
         Self::from_source(source, layout).with_context(|| source.to_string())
     }
 
+    #[cfg(feature = "parquet")]
+    fn from_parquet(path: &Path, layout: &Layout) -> Result<Self> {
+        Ok(Self(Format::Parquet(Box::new(parquet::ParquetRows::new(path, layout)?))))
+    }
+
+    #[cfg(not(feature = "parquet"))]
+    fn from_parquet(_: &Path, _: &Layout) -> Result<Self> {
+        bail!("{WITHOUT_PARQUET}")
+    }
+
     fn from_source(source: &RowSource, layout: &Layout) -> Result<Self> {
+        if let RowSource::File(path) = source
+            && is_parquet(path)
+        {
+            return Self::from_parquet(path, layout);
+        }
         let (reader, total): (Box<dyn Read>, _) = match source {
             RowSource::Stdin => (Box::new(io::stdin().lock()), None),
             RowSource::File(path) => match FilePart::parse(&path.to_string_lossy()) {
@@ -211,13 +247,18 @@ impl RowReader {
                     let file = File::open(path)?;
                     let metadata = file.metadata()?;
                     if metadata.is_dir() {
-                        bail!("this is a folder: name a CSV or NumPy file in it");
+                        bail!("this is a folder: name a CSV, NumPy or Parquet file in it");
                     }
                     (Box::new(file), Some(metadata.len()).filter(|_| metadata.is_file()))
                 }
             },
         };
-        let Unpacked { reader, npy, compressed } = unpack(reader)?;
+        let Unpacked { reader, npy, parquet, compressed } = unpack(reader)?;
+        if parquet {
+            bail!(
+                "Parquet cannot be read from a pipe or a packed file, because it is read from its end: name a file"
+            );
+        }
         let total = total.filter(|_| !compressed);
         let whole = io::BufReader::with_capacity(BUFFER, reader);
         if npy {
@@ -242,6 +283,8 @@ impl RowReader {
         match &mut self.0 {
             Format::Csv(rows) => rows.next_into(row),
             Format::Npy(rows) => rows.next_into(row),
+            #[cfg(feature = "parquet")]
+            Format::Parquet(rows) => rows.next_into(row),
         }
     }
 
@@ -251,6 +294,8 @@ impl RowReader {
         match &self.0 {
             Format::Csv(rows) => rows.progress(),
             Format::Npy(rows) => rows.progress(),
+            #[cfg(feature = "parquet")]
+            Format::Parquet(rows) => rows.progress(),
         }
     }
 }

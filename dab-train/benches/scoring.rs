@@ -1,0 +1,208 @@
+//! How fast `dab score` is beside the model alone:
+//!
+//! ```text
+//! cargo bench --profile release -p dab-train --features parquet --bench scoring -- [--rows N] [--folder FOLDER] [--keep]
+//! ```
+//!
+//! Makes rows of 26 inputs for `examples/motor/model.dab`, in Parquet (row groups of 262,144 rows, Snappy), NumPy and CSV;
+//! assesses as many rows in memory on all cores; then runs the command. The table has rows per second, their share of assess
+//! alone, and the most memory that the command had. With `--rows` below ten million, CSV and NumPy have as many; else a tenth.
+
+use std::error::Error;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arrow_array::{ArrayRef, Float32Array, RecordBatch};
+use dab_core::artifact::AlignedBytes;
+use dab_train::internals::support::simd::Widest;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::Compression;
+use parquet::file::properties::WriterProperties;
+use rayon::prelude::*;
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+/// Inputs of the model.
+const INPUTS: usize = 26;
+/// Rows that are made together, and of a row group.
+const BLOCK: usize = 1 << 18;
+/// Rows that one core assesses together.
+const SHARE: usize = 1 << 11;
+
+/// Rows that look like measurements: each input swings with its own period, with noise in the last bits.
+fn block(first: usize, rows: usize) -> Vec<f32> {
+    let mut values = vec![0.0; rows * INPUTS];
+    values.par_chunks_mut(INPUTS).enumerate().for_each(|(at, row)| {
+        let time = (first + at) as u64;
+        for (input, value) in row.iter_mut().enumerate() {
+            let mixed = (time * INPUTS as u64 + input as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let noise = (mixed >> 40) as f32 / (1 << 24) as f32 - 0.5;
+            *value = (time as f32 * 0.001 * (input + 1) as f32).sin() + 0.1 * noise;
+        }
+    });
+    values
+}
+
+fn names() -> Vec<String> {
+    (0..INPUTS).map(|input| format!("x{input}")).collect()
+}
+
+/// The blocks of so many rows.
+fn blocks(rows: usize) -> impl Iterator<Item = Vec<f32>> {
+    (0..rows).step_by(BLOCK).map(move |first| block(first, BLOCK.min(rows - first)))
+}
+
+fn make_parquet(path: &Path, rows: usize) -> Result<()> {
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_max_row_group_row_count(Some(BLOCK))
+        .build();
+    let mut writer = None;
+    for values in blocks(rows) {
+        let columns = names().into_iter().enumerate().map(|(input, name)| {
+            let column = values.iter().skip(input).step_by(INPUTS).copied();
+            (name, Arc::new(Float32Array::from_iter_values(column)) as ArrayRef)
+        });
+        let batch = RecordBatch::try_from_iter(columns)?;
+        if writer.is_none() {
+            writer =
+                Some(ArrowWriter::try_new(File::create(path)?, batch.schema(), Some(properties.clone()))?);
+        }
+        if let Some(writer) = &mut writer {
+            writer.write(&batch)?;
+        }
+    }
+    writer.ok_or("no rows")?.close()?;
+    Ok(())
+}
+
+fn make_npy(path: &Path, rows: usize) -> Result<()> {
+    let mut file = BufWriter::new(File::create(path)?);
+    let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {INPUTS}), }}");
+    // Magic, version and length are 10 bytes; all together a multiple of 64, as NumPy writes it.
+    let length = (header.len() + 1 + 10).next_multiple_of(64) - 10;
+    file.write_all(b"\x93NUMPY\x01\x00")?;
+    file.write_all(&u16::try_from(length)?.to_le_bytes())?;
+    writeln!(file, "{header:width$}", width = length - 1)?;
+    for values in blocks(rows) {
+        for value in values {
+            file.write_all(&value.to_le_bytes())?;
+        }
+    }
+    file.flush()?;
+    Ok(())
+}
+
+fn make_csv(path: &Path, rows: usize) -> Result<()> {
+    let mut file = BufWriter::new(File::create(path)?);
+    writeln!(file, "{}", names().join(","))?;
+    for values in blocks(rows) {
+        for row in values.chunks(INPUTS) {
+            let words: Vec<String> = row.iter().map(f32::to_string).collect();
+            writeln!(file, "{}", words.join(","))?;
+        }
+    }
+    file.flush()?;
+    Ok(())
+}
+
+/// Rows per second of the model alone, on all cores, from memory.
+fn assess_alone(model: &[u8], rows: usize) -> Result<f64> {
+    let bytes = AlignedBytes::from(model);
+    let model = bytes.model().map_err(|error| format!("{error}"))?;
+    let values = block(0, BLOCK);
+    let start = Instant::now();
+    let mut done = 0;
+    while done < rows {
+        values.par_chunks(SHARE * INPUTS).try_for_each(|share| -> std::result::Result<(), String> {
+            let (isa, mut scratch) = (Widest::detect(), vec![0.0; model.scratch_len()]);
+            for row in share.chunks(INPUTS) {
+                let found = model.assess_on(isa, row, &mut scratch).map_err(|error| error.to_string())?;
+                std::hint::black_box(found);
+            }
+            Ok(())
+        })?;
+        done += BLOCK;
+    }
+    Ok(done as f64 / start.elapsed().as_secs_f64())
+}
+
+/// Seconds of `dab score`, and the most memory that it had, MB.
+fn score(model: &Path, input: &Path, output: &Path) -> Result<(f64, u64)> {
+    let start = Instant::now();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_dab"))
+        .arg("score")
+        .args([model, input])
+        .arg("--by-position")
+        .arg("-o")
+        .arg(output)
+        .spawn()?;
+    let mut peak = 0;
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        // Linux alone tells; elsewhere the column is 0.
+        let text = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+        let most = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let most = most.and_then(|most| most.trim().trim_end_matches(" kB").parse::<u64>().ok());
+        peak = peak.max(most.unwrap_or_default() / 1000);
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    if !status.success() {
+        return Err("dab score failed".into());
+    }
+    Ok((start.elapsed().as_secs_f64(), peak))
+}
+
+fn run() -> Result<()> {
+    let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
+    let after = |name: &str| args.iter().position(|arg| arg == name).and_then(|at| args.get(at + 1));
+    let rows: usize = after("--rows").map_or(Ok(10_000_000), |text| text.parse())?;
+    let folder = after("--folder").map_or_else(|| std::env::temp_dir().join("dab-scoring"), PathBuf::from);
+    fs::create_dir_all(&folder)?;
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/motor/model.dab");
+    let texts = if rows >= 10_000_000 { rows / 10 } else { rows };
+
+    println!("{rows} rows of {INPUTS} inputs, {} threads", rayon::current_num_threads());
+    let bytes = fs::read(&model)?;
+    // The rate before and after the command: the machine may have other work.
+    let alone = assess_alone(&bytes, rows)?;
+    println!("| what | rows | rows/s | of assess alone | most memory |\n|---|---|---|---|---|");
+    println!("| assess alone | {rows} | {alone:.0} | 1.00 | |");
+    type Make = fn(&Path, usize) -> Result<()>;
+    let cases: [(&str, Make, usize, &str); 3] = [
+        ("parquet", make_parquet, rows, "scored.parquet"),
+        ("npy", make_npy, texts, "scored.csv"),
+        ("csv", make_csv, texts, "scored.csv"),
+    ];
+    for (kind, make, rows, output) in cases {
+        let (input, output) = (folder.join(format!("rows-{rows}.{kind}")), folder.join(output));
+        if !input.exists() {
+            make(&input, rows)?;
+        }
+        let (seconds, peak) = score(&model, &input, &output)?;
+        let rate = rows as f64 / seconds;
+        println!("| {kind} | {rows} | {rate:.0} | {:.2} | {peak} MB |", rate / alone);
+        fs::remove_file(&output)?;
+        if !args.iter().any(|arg| arg == "--keep") {
+            fs::remove_file(&input)?;
+        }
+    }
+    println!("| assess alone, again | {rows} | {:.0} | | |", assess_alone(&bytes, rows)?);
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("scoring: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! What a model says about rows, as the columns of an Arrow table: the same as the lines of the CSV.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use arrow_array::types::Int32Type;
+use arrow_array::{ArrayRef, DictionaryArray, Float32Array, Int32Array, RecordBatch, StringArray};
+use arrow_buffer::NullBuffer;
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use dab_core::layers::softmax;
+use dab_core::{Assessment, InputError, Model, Verdict};
+
+use super::{CHANNELS, FIXED, INVALID};
+use crate::cli::text::verdict;
+use crate::support::simd::Widest;
+
+/// The verdicts, and what takes their place in a row that cannot be read.
+const VERDICTS: [&str; 5] = [
+    verdict(Verdict::Familiar),
+    verdict(Verdict::Ambiguous),
+    verdict(Verdict::Doubtful),
+    verdict(Verdict::Unfamiliar),
+    INVALID,
+];
+
+/// Which columns a model has.
+pub struct Columns {
+    /// Their names and types.
+    pub schema: SchemaRef,
+    /// The same, with texts as they are handed to the writer: each once, and which one it is for each row.
+    coded: SchemaRef,
+    channels: bool,
+    verdicts: ArrayRef,
+    classes: ArrayRef,
+}
+
+impl Columns {
+    /// The columns of a model, with `prefix` before their names.
+    pub fn new(model: &Model<'_>, outputs: &[String], classes: &[String], prefix: &str) -> Self {
+        let channels = model.channels_meta().is_some();
+        let coded = DataType::Dictionary(DataType::Int32.into(), DataType::Utf8.into());
+        let more = if channels { &CHANNELS[..] } else { &[] };
+        let fixed = FIXED.iter().chain(more).map(|&name| {
+            let kind = match name {
+                "verdict" | "class" | "runner_up" => DataType::Utf8,
+                "nearest" => DataType::Int32,
+                _ => DataType::Float32,
+            };
+            (name, kind)
+        });
+        let all = fixed.chain(outputs.iter().map(|name| (name.as_str(), DataType::Float32)));
+        let fields: Vec<Field> =
+            all.map(|(name, kind)| Field::new(format!("{prefix}{name}"), kind, true)).collect();
+        let texts = fields.iter().map(|field| match field.data_type() {
+            DataType::Utf8 => field.clone().with_data_type(coded.clone()),
+            _ => field.clone(),
+        });
+        Self {
+            coded: Arc::new(Schema::new(texts.collect::<Vec<_>>())),
+            schema: Arc::new(Schema::new(fields)),
+            channels,
+            verdicts: Arc::new(StringArray::from_iter_values(VERDICTS)),
+            classes: Arc::new(StringArray::from_iter_values(classes)),
+        }
+    }
+
+    /// Types as they are handed to the writer.
+    pub fn coded(&self) -> SchemaRef {
+        self.coded.clone()
+    }
+}
+
+/// One row after another through the model, into columns. NaN, and −1 among whole numbers, stand for what is absent: no model
+/// gives either.
+pub struct ColumnScorer<'a> {
+    model: &'a Model<'a>,
+    columns: &'a Columns,
+    isa: Widest,
+    probabilities: bool,
+    scratch: Vec<f32>,
+    outputs: Vec<f32>,
+    uncertainty: Vec<f32>,
+    p_value: Vec<f32>,
+    verdict: Vec<i32>,
+    nearest: Vec<i32>,
+    /// Unfamiliarity, ambiguity and its p-value.
+    more: [Vec<f32>; 3],
+    /// The likeliest class and the next.
+    class: [Vec<i32>; 2],
+    /// One list for each output.
+    predicted: Vec<Vec<f32>>,
+}
+
+impl<'a> ColumnScorer<'a> {
+    pub fn new(model: &'a Model<'a>, columns: &'a Columns, probabilities: bool) -> Self {
+        let outputs = model.shape().outputs;
+        Self {
+            model,
+            columns,
+            isa: Widest::detect(),
+            probabilities,
+            scratch: vec![0.0; model.scratch_len()],
+            outputs: vec![0.0; outputs],
+            uncertainty: Vec::new(),
+            p_value: Vec::new(),
+            verdict: Vec::new(),
+            nearest: Vec::new(),
+            more: Default::default(),
+            class: Default::default(),
+            predicted: vec![Vec::new(); outputs],
+        }
+    }
+
+    /// Takes in a row.
+    pub fn push(&mut self, input: &[f32]) -> Result<(), InputError> {
+        let found = self.model.predict_on(self.isa, input, &mut self.outputs, &mut self.scratch)?;
+        if self.probabilities {
+            softmax(&mut self.outputs);
+        }
+        let place = |verdict| match verdict {
+            Verdict::Familiar => 0,
+            Verdict::Ambiguous => 1,
+            Verdict::Doubtful => 2,
+            _ => 3,
+        };
+        self.put(Some(&found), found.verdict.map_or(-1, place));
+        Ok(())
+    }
+
+    /// Takes in a row that cannot be read.
+    pub fn mark(&mut self) {
+        self.outputs.fill(f32::NAN);
+        self.put(None, VERDICTS.len() as i32 - 1);
+    }
+
+    fn put(&mut self, found: Option<&Assessment>, verdict: i32) {
+        let number = |of: fn(&Assessment) -> Option<f32>| found.and_then(of).unwrap_or(f32::NAN);
+        self.uncertainty.push(number(|found| Some(found.uncertainty)));
+        self.p_value.push(number(|found| found.p_value));
+        self.verdict.push(verdict);
+        self.nearest.push(whole(found.map(|found| found.nearest)));
+        if self.columns.channels {
+            self.more[0].push(number(|found| found.unfamiliarity));
+            self.more[1].push(number(|found| found.ambiguity));
+            self.more[2].push(number(|found| found.ambiguity_p));
+            self.class[0].push(whole(found.and_then(|found| found.class)));
+            self.class[1].push(whole(found.and_then(|found| found.runner_up)));
+        }
+        for (column, &output) in self.predicted.iter_mut().zip(&self.outputs) {
+            column.push(output);
+        }
+    }
+
+    /// The rows so far; there are none afterwards.
+    pub fn take(&mut self) -> Result<RecordBatch> {
+        let mut arrays: Vec<ArrayRef> = vec![
+            floats(&mut self.uncertainty),
+            floats(&mut self.p_value),
+            texts(&mut self.verdict, &self.columns.verdicts)?,
+            Arc::new(integers(&mut self.nearest)),
+        ];
+        if self.columns.channels {
+            arrays.extend(self.more.iter_mut().map(floats));
+            for class in &mut self.class {
+                arrays.push(texts(class, &self.columns.classes)?);
+            }
+        }
+        arrays.extend(self.predicted.iter_mut().map(floats));
+        Ok(RecordBatch::try_new(self.columns.coded(), arrays)?)
+    }
+}
+
+/// A number for a column; no model has as many codes or classes as i32 cannot count.
+fn whole(number: Option<usize>) -> i32 {
+    number.and_then(|number| i32::try_from(number).ok()).unwrap_or(-1)
+}
+
+/// Which of the values are there; nothing if all are.
+fn present<T: Copy>(values: &[T], there: impl Fn(T) -> bool) -> Option<NullBuffer> {
+    if values.iter().all(|&value| there(value)) {
+        return None;
+    }
+    Some(values.iter().map(|&value| there(value)).collect())
+}
+
+fn floats(values: &mut Vec<f32>) -> ArrayRef {
+    let nulls = present(values, |value| !value.is_nan());
+    Arc::new(Float32Array::new(std::mem::take(values).into(), nulls))
+}
+
+fn integers(values: &mut Vec<i32>) -> Int32Array {
+    let nulls = present(values, |value| value >= 0);
+    Int32Array::new(std::mem::take(values).into(), nulls)
+}
+
+fn texts(values: &mut Vec<i32>, words: &ArrayRef) -> Result<ArrayRef> {
+    Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(integers(values), words.clone())?))
+}

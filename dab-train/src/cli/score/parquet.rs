@@ -1,0 +1,449 @@
+//! `dab score` into Parquet: the columns of a Parquet file, as they are, and the scores behind them.
+//!
+//! ```text
+//! one file      row groups → all cores: decode the inputs, score, encode the scores → one writer, in the file's order
+//! a folder      one file after the other; a file that was scored before is left alone
+//! ```
+//!
+//! The columns of the file are copied as bytes, neither decoded nor encoded again, so they keep their types, codecs and statistics.
+//! A row group of the output is one of the input. In memory are the scores of a few row groups, and of each a page per input.
+
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+
+use anyhow::{Context, Result, bail, ensure};
+use arrow_schema::{Field, Schema};
+use bytes::Bytes;
+use dab_core::Model;
+use parquet::arrow::arrow_writer::ArrowWriterOptions;
+use parquet::arrow::{
+    ARROW_SCHEMA_META_KEY, ArrowSchemaConverter, ArrowWriter, add_encoded_arrow_schema_to_metadata,
+    parquet_to_arrow_schema,
+};
+use parquet::basic::Compression;
+use parquet::bloom_filter::Sbbf;
+use parquet::column::writer::ColumnCloseResult;
+use parquet::file::metadata::{KeyValue, ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::properties::WriterProperties;
+use parquet::file::reader::ChunkReader;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::types::{ColumnPath, Type, TypePtr};
+use rayon::prelude::*;
+use sha2::{Digest, Sha256};
+
+use super::columns::{ColumnScorer, Columns};
+use super::{Args, Count};
+use crate::cli::text::plural;
+use crate::data::rows::{
+    BadRow, Layout, ReadProgress, RowError, RowReader, is_parquet, parquet::ParquetTable,
+};
+use crate::export::model_file::ModelFile;
+use crate::support::{digest, files::AtomicFile};
+
+/// Rows that are decoded together: a second or less of work for a core, and some megabytes.
+const BATCH: usize = 1 << 15;
+/// Rows that one core scores together.
+const SHARE: usize = 1 << 11;
+/// Rows of a row group that is made of rows that had none.
+const GROUP: usize = 1 << 18;
+/// Where a file of scores says what it was made of.
+const MADE_OF: &str = "dab.score";
+
+/// What all files of a run share.
+struct Run<'a> {
+    args: &'a Args,
+    model: &'a Model<'a>,
+    columns: Columns,
+    layout: Layout,
+    /// The model and the settings, for [`MADE_OF`].
+    settings: String,
+}
+
+/// Scores a file or a folder.
+pub fn run(args: &Args, artifact: &ModelFile, model: &Model<'_>, output: &Path) -> Result<()> {
+    let (inputs, layout) = (args.input.path(), args.input.layout(artifact, model));
+    let outputs = model.shape().outputs;
+    let columns = Columns::new(
+        model,
+        &artifact.output_names(outputs),
+        &artifact.class_names(outputs),
+        args.prefix.as_deref().unwrap_or_default(),
+    );
+    let rates = model.rates();
+    let settings = serde_json::json!({
+        "model": format!("{:08x}", artifact.identity()),
+        "doubtful": rates.doubtful(), "unfamiliar": rates.unfamiliar(),
+        "probabilities": args.probabilities, "columns": layout.names,
+    });
+    let run = Run { args, model, columns, layout, settings: settings.to_string() };
+    if !inputs.is_dir() {
+        return run.file(inputs, output).map(|count| count.tell(&args.input.source().to_string()));
+    }
+    run.folder(inputs, output)
+}
+
+/// The Parquet files of a folder and of those below it, in the order of their names, without what other programs hide.
+fn files(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
+    let mut entries: Vec<_> = fs::read_dir(folder)?.collect::<Result<_, _>>()?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let (path, name) = (entry.path(), entry.file_name());
+        if name.to_string_lossy().starts_with(['.', '_']) {
+            continue;
+        }
+        if path.is_dir() {
+            files(&path, found)?;
+        } else if super::is_named_parquet(&path) {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// What is at the end of a Parquet file: places, sizes and extremes of all columns. It changes when they do.
+fn footer_digest(path: &Path) -> Result<String> {
+    /// Length of the footer, and the magic bytes.
+    const TAIL: u64 = 8;
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    let mut tail = [0; TAIL as usize];
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
+    file.read_exact(&mut tail)?;
+    let footer = u64::from(u32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]]));
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL + footer)))?;
+    let mut digest = Sha256::new();
+    digest.update(length.to_le_bytes());
+    std::io::copy(&mut file, &mut digest)?;
+    Ok(digest::hex(digest))
+}
+
+/// What an earlier file of scores says it was made of; an error if it says nothing.
+fn made_of(path: &Path) -> Result<String> {
+    let metadata = ParquetMetaDataReader::new().parse_and_finish(&File::open(path)?)?;
+    let pairs = metadata.file_metadata().key_value_metadata().into_iter().flatten();
+    let found = pairs.filter(|pair| pair.key == MADE_OF).find_map(|pair| pair.value.clone());
+    found.context("dab score did not write it")
+}
+
+impl Run<'_> {
+    fn folder(&self, from: &Path, to: &Path) -> Result<()> {
+        ensure!(
+            !to.is_file(),
+            "`{}` is a folder and `{}` a file: give a folder",
+            from.display(),
+            to.display()
+        );
+        fs::create_dir_all(to).with_context(|| format!("cannot write `{}`", to.display()))?;
+        let (inside, outside) = (to.canonicalize()?, from.canonicalize()?);
+        ensure!(
+            !inside.starts_with(&outside),
+            "`{}` is inside `{}`: the next run would take scores for inputs",
+            to.display(),
+            from.display()
+        );
+        let mut inputs = Vec::new();
+        files(from, &mut inputs).with_context(|| format!("cannot read `{}`", from.display()))?;
+        ensure!(!inputs.is_empty(), "`{}` has no file named .parquet or .pq", from.display());
+        let (mut total, mut before) = (Count::default(), 0);
+        for input in &inputs {
+            let output = to.join(input.strip_prefix(from).unwrap_or(input));
+            if output.exists() {
+                let advice = || format!("`{}`: move it away, or write into another folder", output.display());
+                if made_of(&output).with_context(advice)? == self.made_of(input)? {
+                    before += 1;
+                    continue;
+                }
+            }
+            if let Some(folder) = output.parent() {
+                fs::create_dir_all(folder).with_context(|| format!("cannot write `{}`", folder.display()))?;
+            }
+            total.add(self.file(input, &output)?, &format!("`{}`: ", input.display()));
+        }
+        let scored = inputs.len() - before;
+        let (files, rows) = (plural(scored as u64, "file"), plural(total.rows, "row"));
+        let before = if before == 0 { String::new() } else { format!("; {before} were scored before") };
+        crate::cli::print(&format!("{files}, {rows} into {}{before}\n", to.display()))?;
+        if total.bad > 0 {
+            total.tell("");
+        }
+        Ok(())
+    }
+
+    /// What a file of scores is made of.
+    fn made_of(&self, input: &Path) -> Result<String> {
+        let digest = footer_digest(input).with_context(|| format!("cannot read `{}`", input.display()))?;
+        Ok(format!("{{\"input\":\"{digest}\",\"settings\":{}}}", self.settings))
+    }
+
+    fn file(&self, input: &Path, output: &Path) -> Result<Count> {
+        let here = || format!("`{}`", input.display());
+        let write_error = || format!("cannot write `{}`", output.display());
+        let draft = || AtomicFile::create(output).with_context(write_error);
+        if !is_parquet(input) {
+            let rows = RowReader::open(&self.args.input.source(), &self.layout)?;
+            return self.rows(rows, draft()?).with_context(here);
+        }
+        let table = ParquetTable::open(input, &self.layout).with_context(here)?;
+        let schema = self.schema(table.metadata()).with_context(here)?;
+        let properties = self.properties(input, table.metadata())?;
+        let mut writer = SerializedFileWriter::new(draft()?, schema, Arc::new(properties))?;
+        let count = self.groups(input, &table, &mut writer).with_context(here)?;
+        writer.into_inner().with_context(write_error)?.commit().with_context(write_error)?;
+        Ok(count)
+    }
+
+    /// The columns of the file, then those of the scores.
+    fn schema(&self, metadata: &ParquetMetaData) -> Result<TypePtr> {
+        let root = metadata.file_metadata().schema();
+        let scores = ArrowSchemaConverter::new().convert(&self.columns.schema)?;
+        let mut fields = root.get_fields().to_vec();
+        for field in scores.root_schema().get_fields() {
+            if fields.iter().any(|known| known.name() == field.name()) {
+                let name = field.name();
+                bail!(
+                    "it has a column `{name}` already: put something before the new names, as in --prefix dab_"
+                );
+            }
+            fields.push(field.clone());
+        }
+        Ok(Arc::new(Type::group_type_builder(root.name()).with_fields(fields).build()?))
+    }
+
+    /// The notes of the file, with what the new columns change in them.
+    fn properties(&self, input: &Path, metadata: &ParquetMetaData) -> Result<WriterProperties> {
+        let notes = metadata.file_metadata().key_value_metadata();
+        let mut own: Vec<KeyValue> = notes.cloned().unwrap_or_default();
+        let typed = own.iter().any(|pair| pair.key == ARROW_SCHEMA_META_KEY);
+        own.retain(|pair| pair.key != ARROW_SCHEMA_META_KEY && pair.key != MADE_OF);
+        own.push(KeyValue::new(MADE_OF.to_owned(), self.made_of(input)?));
+        let mut properties = WriterProperties::builder().set_key_value_metadata(Some(own)).build();
+        // Arrow's own note lists all columns. Where it cannot be read, the format's types have to do.
+        let schema = parquet_to_arrow_schema(metadata.file_metadata().schema_descr(), notes);
+        if let (true, Ok(schema)) = (typed, schema) {
+            let all = schema.fields().iter().chain(self.columns.schema.fields());
+            let all: Vec<Arc<Field>> = all.cloned().collect();
+            let all = Schema::new_with_metadata(all, schema.metadata().clone());
+            add_encoded_arrow_schema_to_metadata(&all, &mut properties);
+        }
+        Ok(properties)
+    }
+
+    /// All row groups, in parallel, written in their order.
+    fn groups(
+        &self,
+        input: &Path,
+        table: &ParquetTable,
+        writer: &mut SerializedFileWriter<AtomicFile>,
+    ) -> Result<Count> {
+        let metadata = table.metadata();
+        let firsts: Vec<u64> = metadata
+            .row_groups()
+            .iter()
+            .scan(0, |row, group| {
+                let first = *row;
+                *row += u64::try_from(group.num_rows()).unwrap_or_default();
+                Some(first)
+            })
+            .collect();
+        let total = u64::try_from(metadata.file_metadata().num_rows()).unwrap_or_default();
+        let progress = super::progress_bar(true, ReadProgress { done: 0, total: Some(total), bytes: false });
+        let source = File::open(input)?;
+        let stop = AtomicBool::new(false);
+        // One more than can be worked on, so that writing does not make anyone wait.
+        let window = rayon::current_num_threads() + 1;
+        let mut count = Count::default();
+        rayon::in_place_scope(|scope| {
+            let stop = &stop;
+            let mut waiting = VecDeque::new();
+            let mut work = || -> Result<()> {
+                let mut groups = firsts.iter().enumerate();
+                for at in 0..firsts.len() {
+                    for (group, &first) in groups.by_ref().take(window - waiting.len()) {
+                        let (sender, receiver) = mpsc::sync_channel(1);
+                        scope.spawn(move |_| {
+                            // Nobody waits for it any more if an earlier one failed.
+                            let _ = sender.send(self.group(table, group, first, stop));
+                        });
+                        waiting.push_back(receiver);
+                    }
+                    let scored = waiting.pop_front().and_then(|receiver| receiver.recv().ok());
+                    let scored = scored.context("scoring was given up")??;
+                    // A row group without rows has no scores, and is left out.
+                    if scored.count.rows > 0 {
+                        let mut out = writer.next_row_group()?;
+                        append(&source, metadata, at, &mut out)?;
+                        append(&scored.bytes, &scored.metadata, 0, &mut out)?;
+                        out.close()?;
+                    }
+                    count.add(scored.count, "");
+                    progress.set_position(count.rows);
+                }
+                Ok(())
+            };
+            let done = work();
+            stop.store(true, Ordering::Relaxed);
+            done
+        })?;
+        progress.finish_and_clear();
+        Ok(count)
+    }
+
+    /// The scores of one row group, encoded.
+    fn group(&self, table: &ParquetTable, group: usize, first: u64, stop: &AtomicBool) -> Result<Scored> {
+        let rows = table.metadata().row_group(group).num_rows();
+        let mut scores = self.writer(Vec::new(), None)?;
+        let mut count = Count::default();
+        for batch in table.batches(vec![group], BATCH)? {
+            ensure!(!stop.load(Ordering::Relaxed), "scoring was given up");
+            let batch = batch.context("cannot be read: is the file complete?")?;
+            let shares = (0..batch.num_rows()).step_by(SHARE);
+            let start = first + count.rows;
+            let new = || (ColumnScorer::new(self.model, &self.columns, self.args.probabilities), Vec::new());
+            let scored: Vec<_> = shares
+                .collect::<Vec<_>>()
+                .into_par_iter()
+                .map_init(new, |(scorer, inputs), from| {
+                    let rows = from..(from + SHARE).min(batch.num_rows());
+                    let bad = table.read(&batch, rows, start, inputs);
+                    self.share(scorer, inputs, bad)
+                })
+                .collect();
+            for share in scored {
+                let (share, found) = share?;
+                scores.write(&share)?;
+                count.add(found, "");
+            }
+        }
+        let found = i64::try_from(count.rows).ok();
+        ensure!(found == Some(rows), "row group {group} has {} rows and promises {rows}", count.rows);
+        let metadata = scores.finish()?;
+        Ok(Scored { bytes: std::mem::take(scores.inner_mut()).into(), metadata, count })
+    }
+
+    /// Scores rows that follow one another.
+    fn share(
+        &self,
+        scorer: &mut ColumnScorer<'_>,
+        inputs: &[f32],
+        bad: Vec<(usize, BadRow)>,
+    ) -> Result<(arrow_array::RecordBatch, Count)> {
+        let mut count = Count::default();
+        let mut bad = bad.into_iter().peekable();
+        for (at, input) in inputs.chunks(self.layout.inputs).enumerate() {
+            match bad.next_if(|(place, _)| *place == at) {
+                Some((_, row)) if self.args.skip_bad => {
+                    scorer.mark();
+                    count.bad(&row);
+                }
+                Some((_, row)) => return Err(super::refuse(&row)),
+                None => scorer.push(input)?,
+            }
+        }
+        count.rows = (inputs.len() / self.layout.inputs) as u64;
+        Ok((scorer.take()?, count))
+    }
+
+    /// A writer of scores alone.
+    fn writer<W: std::io::Write + Send>(&self, to: W, group: Option<usize>) -> Result<ArrowWriter<W>> {
+        let mut properties = WriterProperties::builder()
+            .set_compression(Compression::SNAPPY)
+            .set_max_row_group_row_count(group);
+        for field in self.columns.schema.fields() {
+            // Numbers hardly ever come twice; texts always do.
+            let texts = field.data_type() == &arrow_schema::DataType::Utf8;
+            let path = ColumnPath::from(field.name().as_str());
+            properties = properties.set_column_dictionary_enabled(path, texts);
+        }
+        // Texts are strings in the file, however they are handed over.
+        let options =
+            ArrowWriterOptions::new().with_properties(properties.build()).with_skip_arrow_metadata(true);
+        Ok(ArrowWriter::try_new_with_options(to, self.columns.coded(), options)?)
+    }
+
+    /// Rows of another format, into scores alone.
+    fn rows(&self, mut rows: RowReader, to: AtomicFile) -> Result<Count> {
+        let mut writer = self.writer(to, Some(GROUP))?;
+        let width = self.layout.inputs;
+        let (mut block, mut bad, mut count) = (Vec::new(), Vec::new(), Count::default());
+        let mut end = false;
+        while !end {
+            block.resize(BATCH * width, 0.0);
+            let mut filled = 0usize;
+            for input in block.chunks_exact_mut(width) {
+                match rows.next_into(input) {
+                    Ok(true) => {}
+                    Ok(false) => {
+                        end = true;
+                        break;
+                    }
+                    Err(RowError::Bad(row)) if self.args.skip_bad => bad.push((filled, row)),
+                    Err(RowError::Bad(row)) => return Err(super::refuse(&row)),
+                    Err(RowError::End(error)) => return Err(error),
+                }
+                filled += 1;
+            }
+            let mut marks: Vec<Vec<(usize, BadRow)>> = vec![Vec::new(); filled.div_ceil(SHARE)];
+            for (at, row) in bad.drain(..) {
+                marks[at / SHARE].push((at % SHARE, row));
+            }
+            let new = || ColumnScorer::new(self.model, &self.columns, self.args.probabilities);
+            let shares = block[..filled * width].par_chunks(SHARE * width).zip(marks);
+            let scored: Vec<_> =
+                shares.map_init(new, |scorer, (inputs, bad)| self.share(scorer, inputs, bad)).collect();
+            for share in scored {
+                let (share, found) = share?;
+                writer.write(&share)?;
+                count.add(found, "");
+            }
+        }
+        writer.into_inner()?.commit()?;
+        Ok(count)
+    }
+}
+
+impl Count {
+    /// Rows that follow, of a place that is named.
+    fn add(&mut self, more: Self, place: &str) {
+        self.rows += more.rows;
+        self.bad += more.bad;
+        let first = more.first.map(|first| format!("{place}{first}"));
+        self.first = self.first.take().or(first);
+    }
+}
+
+/// The scores of a row group, as a file of their own.
+struct Scored {
+    bytes: Bytes,
+    metadata: ParquetMetaData,
+    count: Count,
+}
+
+/// Appends the columns of a row group to another one, byte by byte.
+fn append<R: ChunkReader>(
+    source: &R,
+    metadata: &ParquetMetaData,
+    group: usize,
+    out: &mut SerializedRowGroupWriter<'_, AtomicFile>,
+) -> Result<()> {
+    let rows = metadata.row_group(group);
+    let index = metadata.page_index();
+    for (at, column) in rows.columns().iter().enumerate() {
+        out.append_column(
+            source,
+            ColumnCloseResult {
+                bytes_written: u64::try_from(column.compressed_size())?,
+                rows_written: u64::try_from(rows.num_rows())?,
+                metadata: column.clone(),
+                bloom_filter: Sbbf::read_from_column_chunk(column, source)?,
+                column_index: index.and_then(|index| index.column_index(group, at)).cloned(),
+                offset_index: index.and_then(|index| index.offset_index(group, at)).cloned(),
+            },
+        )?;
+    }
+    Ok(())
+}
