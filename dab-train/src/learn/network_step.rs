@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Noise is drawn for the whole mini-batch and then cut, so parts change the sums' order and nothing else. Two things are
-//! means over a part, as in any data-parallel training: the statistics of norms, and the two means of E9.
+//! means over a part, as in any data-parallel training: the statistics that norms divide by, and the two means of E9. The running
+//! statistics of norms, which the finished network uses, are moved by those of the whole mini-batch.
 
 use std::ops::Range;
 
@@ -22,7 +23,7 @@ use crate::{
     config::{Calibrated, Experiment},
     model::{
         codebook::{Codes, uncertainty},
-        conv::Statistics,
+        conv::{self, Statistics},
         divergence,
         network::{Network, Wanted},
         product::Product,
@@ -135,18 +136,30 @@ pub(super) struct Found {
     pub gradients: Vec<Option<Tensor<2>>>,
     /// Mean NLL, distortion and hinge.
     pub means: Tensor<1>,
-    /// Of the norms.
+    /// Of the norms; of a part, as sums.
     pub statistics: Vec<Statistics>,
 }
 
 impl Found {
-    /// The same, times `factor`, on `device`.
-    fn scaled(self, factor: f64, device: &Device) -> Self {
+    /// What can be added to other parts: gradients and means times `factor`, statistics as sums about `references`, on `device`.
+    fn part(self, factor: f64, references: &[Tensor<2>], device: &Device) -> Self {
         let scale = |tensor: Tensor<2>| tensor.to_device(device).mul_scalar(factor);
+        let statistics = self.statistics.into_iter().zip(references);
         Self {
             gradients: self.gradients.into_iter().map(|gradient| gradient.map(scale)).collect(),
             means: self.means.to_device(device).mul_scalar(factor),
-            statistics: self.statistics.into_iter().map(|both| both.map(scale)).collect(),
+            statistics: statistics
+                .map(|(all, reference)| conv::sums(all.map(|tensor| tensor.to_device(device)), reference))
+                .collect(),
+        }
+    }
+
+    /// The step, when all its parts have been added.
+    fn whole(self, references: &[Tensor<2>]) -> Self {
+        let statistics = self.statistics.into_iter().zip(references);
+        Self {
+            statistics: statistics.map(|(sums, reference)| conv::from_sums(sums, reference)).collect(),
+            ..self
         }
     }
 
@@ -164,7 +177,10 @@ impl Found {
         Self {
             gradients: list,
             means: means.unwrap_or_else(|| Tensor::full([3], f32::NAN, device)),
-            statistics: rest.chunks_exact(2).map(|both| [both[0].clone(), both[1].clone()]).collect(),
+            statistics: rest
+                .chunks_exact(3)
+                .map(|sums| [sums[0].clone(), sums[1].clone(), sums[2].clone()])
+                .collect(),
         }
     }
 
@@ -177,7 +193,7 @@ impl Found {
         Self {
             gradients: self.gradients.into_iter().zip(other.gradients).map(add).collect(),
             means: self.means + other.means,
-            statistics: statistics.map(|([m, v], [n, w])| [m + n, v + w]).collect(),
+            statistics: statistics.map(|([m, v, c], [n, w, d])| [m + n, v + w, c + d]).collect(),
         }
     }
 }
@@ -245,6 +261,7 @@ fn step_in_parts(
     machines: Option<&Machines>,
 ) -> Found {
     let (count, home) = (batch.len(), batch.x.device());
+    let references = network.running_means();
     let share = Share::of(losses.len(), machines);
     let cut = Cut::new(count, share, accumulate);
     let replica = |index: usize| -> Option<Found> {
@@ -253,19 +270,20 @@ fn step_in_parts(
         network.map(|parameter| parameter.autodiff().require_grad());
         let own = cut.parts_of(share.first + index).map(|rows| {
             let weight = rows.len() as f64 / count as f64;
-            loss.step(&mut network, batch.part(rows, device)).scaled(weight, &home)
+            loss.step(&mut network, batch.part(rows, device)).part(weight, &references, &home)
         });
         own.reduce(Found::plus)
     };
     let own = threads(losses.len(), replica).into_iter().flatten().reduce(Found::plus);
-    match machines {
+    let all = match machines {
         None => own.expect("a mini-batch has rows"),
         Some(machines) => {
             let parameters = network.clone().parameters_mut().len();
             let own = own.map_or_else(Vec::new, Found::into_list);
             Found::from_list(machines.add(own, &home), parameters, &home)
         }
-    }
+    };
+    all.whole(&references)
 }
 
 /// Which of all replicas, on all machines, are here.

@@ -7,7 +7,13 @@
 //!
 //! Parameters are matrices, as everywhere in the trainer: a kernel is `[outputs, inputs · k · k]` and takes its four
 //! dimensions in the forward pass. A norm uses the batch's statistics while it learns and hands them out, so that
-//! replicas of a network can share one average; it uses the running ones everywhere else.
+//! replicas of a network can share them; it uses the running ones everywhere else.
+//!
+//! ```text
+//! parts      n = Σ n_p     mean = r + Σ n_p (mean_p − r) / n     variance = Σ n_p (variance_p + (mean_p − r)²) / n − (mean − r)²
+//! ```
+//!
+//! Sums alone go from part to part, so it does not matter who adds them; about r, the running mean, they lose no digits.
 
 use burn::tensor::{DType, Device, Tensor, TensorData, module::conv2d, ops::ConvOptions};
 
@@ -18,8 +24,26 @@ const EPSILON: f64 = 1e-5;
 /// How much of a running statistic one batch replaces.
 const NEW_SHARE: f64 = 0.1;
 
-/// Mean and unbiased variance `[1, channels]` of one norm's batch.
-pub type Statistics = [Tensor<2>; 2];
+/// Mean and unbiased variance `[1, channels]` of one norm's batch, and of how many numbers they are, `[1, 1]`.
+pub type Statistics = [Tensor<2>; 3];
+
+/// Statistics of a part of a batch as sums about `reference` `[1, channels]`, which those of other parts can be added to.
+#[must_use]
+pub fn sums([mean, variance, count]: Statistics, reference: &Tensor<2>) -> Statistics {
+    let offset = mean - reference.clone();
+    let fewer = count.clone().sub_scalar(1.0).clamp_min(1.0);
+    let biased = variance * fewer / count.clone();
+    [offset.clone() * count.clone(), (biased + offset.square()) * count.clone(), count]
+}
+
+/// Statistics of the batch whose parts' [`sums`] were added.
+#[must_use]
+pub fn from_sums([offset, square, count]: Statistics, reference: &Tensor<2>) -> Statistics {
+    let offset = offset / count.clone();
+    let biased = (square / count.clone() - offset.clone().square()).clamp_min(0.0);
+    let fewer = count.clone().sub_scalar(1.0).clamp_min(1.0);
+    [offset + reference.clone(), biased * count.clone() / fewer, count]
+}
 
 /// A convolution without bias.
 #[derive(Clone, Debug)]
@@ -128,7 +152,8 @@ impl Norm {
                 let variance = mean_of(offset.square());
                 let count = batch * height * width;
                 let unbiased = variance.clone().mul_scalar(count as f64 / (count.max(2) - 1) as f64);
-                taken.push([mean.clone(), unbiased].map(Tensor::without_autodiff));
+                let of = mean.clone().narrow(1, 0, 1).full_like(count as f64); // [1, 1]
+                taken.push([mean.clone(), unbiased, of].map(Tensor::without_autodiff));
                 (mean, variance)
             }
         };
@@ -138,7 +163,7 @@ impl Norm {
     }
 
     /// Moves the running statistics towards a batch's.
-    pub fn absorb(&mut self, [mean, variance]: Statistics) {
+    pub fn absorb(&mut self, [mean, variance, _]: Statistics) {
         let blend = |old: &Tensor<2>, new: Tensor<2>| {
             old.clone().mul_scalar(1.0 - NEW_SHARE) + new.mul_scalar(NEW_SHARE)
         };

@@ -161,6 +161,12 @@ impl Network {
         Encoding::new(outputs, self.dim, self.covariance)
     }
 
+    /// The running mean of each norm of the image network.
+    #[must_use]
+    pub fn running_means(&self) -> Vec<Tensor<2>> {
+        self.images.as_ref().map_or_else(Vec::new, ResNet::running_means)
+    }
+
     /// Moves the image network's running statistics towards those that [`Network::encode_taking`] took.
     pub fn absorb(&mut self, taken: Vec<Statistics>) {
         if let Some(images) = &mut self.images {

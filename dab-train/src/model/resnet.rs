@@ -241,6 +241,12 @@ impl ResNet {
         norms.into_iter().zip(taken).for_each(|(norm, statistics)| norm.absorb(statistics));
     }
 
+    /// The running mean of each norm, in the order of evaluation.
+    #[must_use]
+    pub fn running_means(&self) -> Vec<Tensor<2>> {
+        self.clone().norms_mut().into_iter().map(|norm| norm.mean.clone()).collect()
+    }
+
     /// In the order of evaluation.
     fn norms_mut(&mut self) -> Vec<&mut Norm> {
         let wide = self.architecture.is_wide();

@@ -3,7 +3,12 @@
 use burn::tensor::TensorData;
 
 use super::*;
-use crate::{config::Experiment, learn::epoch::Rdfc, model::network::Output, support::random::Random};
+use crate::{
+    config::Experiment,
+    learn::epoch::Rdfc,
+    model::{conv, network::Output},
+    support::random::Random,
+};
 
 fn zero(architecture: Architecture) -> ResNet {
     ResNet::new(architecture, InitialWeights::Zero, &Device::flex())
@@ -165,4 +170,37 @@ fn one_image_costs_what_is_published() {
     assert!((giga(Architecture::Resnet50, 224) - 4.09).abs() < 0.01);
     assert!((giga(Architecture::WideResnet { depth: 28, width: 10 }, 32) - 5.25).abs() < 0.05);
     assert!((giga(Architecture::CifarResnet { depth: 20 }, 32) - 0.0405).abs() < 0.0005);
+}
+
+#[test]
+fn statistics_of_parts_add_up_to_those_of_the_batch() {
+    /// Of the sums of some hundred f32 whose mean is far from 0.
+    const RELATIVE: f32 = 1e-4;
+    let device = Device::flex();
+    let [batch, channels, side] = [7, 3, 4];
+    // Every image has a level of its own, so that most of the variance lies between parts.
+    let value = |i: usize| (i / (channels * side * side)) as f32 * 5.0 + (i as f32 * 0.7).sin() + 100.0;
+    let values: Vec<f32> = (0..batch * channels * side * side).map(value).collect();
+    let x = Tensor::<4>::from_data(TensorData::new(values, [batch, channels, side, side]), &device);
+    let norm = Norm::new(channels, &device);
+    let taken = |x: Tensor<4>| {
+        let mut taken = Vec::new();
+        let _ = norm.forward(x, Some(&mut taken));
+        taken.remove(0)
+    };
+    let whole = taken(x.clone());
+    for reference in [60.0, 90.0, 130.0] {
+        let reference = norm.mean.clone().full_like(reference);
+        let parts = [0..1, 1..3, 3..7].map(|rows| {
+            let part = x.clone().narrow(0, rows.start, rows.len());
+            conv::sums(taken(part), &reference)
+        });
+        let sum = parts.into_iter().reduce(|[a, b, c], [d, e, f]| [a + d, b + e, c + f]).unwrap();
+        for (found, wanted) in conv::from_sums(sum, &reference).into_iter().zip(whole.clone()) {
+            let numbers = |tensor: Tensor<2>| tensor.into_data().iter::<f32>().collect::<Vec<_>>();
+            for (found, wanted) in numbers(found).into_iter().zip(numbers(wanted)) {
+                assert!((found - wanted).abs() <= RELATIVE * wanted.abs(), "{found} {wanted}");
+            }
+        }
+    }
 }
