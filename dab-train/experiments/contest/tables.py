@@ -207,18 +207,20 @@ def alarms(results):
 
 
 def splits(results):
-    """How many splits there are, in words."""
+    """How many splits there are, in a sentence."""
     counts = sorted({len(runs) for runs in results.runs.values()})
+    lines = f" of each of {len(results.runs)} lines" if len(results.runs) > 1 else ""
+    if counts == [1]:
+        return f"One split{lines}."
     each = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    lines = f" each of {len(results.runs)} lines" if len(results.runs) > 1 else ""
-    return f"{each} split{'' if counts == [1] else 's'}{' of' if lines else ''}{lines}"
+    return f"Mean ± sd of {each} splits{lines}."
 
 
 def section(results, details=False):
     """The Markdown of one set."""
     lines, sentences = main_lines(results)
     head = ["AUROC", "U or A", "u alone", "best baseline", "difference, 95 %", "FPR95 dab / it", "AURC A / best"]
-    text = [f"Mean ± sd of {splits(results)}.", "", *table(head, [line.cells() for line in lines]), ""]
+    text = [splits(results), "", *table(head, [line.cells() for line in lines]), ""]
     for sentence in [*sentences, losses(lines)]:
         text += wrapped(sentence)
     text += ["", *alarms(results)]
