@@ -485,8 +485,9 @@ fn the_monitored_controller_survives_and_the_unwatched_one_does_not() {
 /// The static library is built with a panic handler that cannot be linked, and refused by the install script
 /// if it is still needed. Level 3 is the one that all other tests use.
 #[test]
-fn no_panic_is_reachable_at_other_optimisation_levels() {
+fn no_panic_is_reachable_at_other_optimisation_levels_or_without_channels() {
     for level in ["2", "s"] {
         install(&format!("opt-{level}"), &[("OPT", level), ("SHARED", "no")]);
     }
+    install("no-channels", &[("OPT", "s"), ("SHARED", "no"), ("CHANNELS", "no")]);
 }
