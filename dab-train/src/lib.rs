@@ -60,7 +60,7 @@ pub mod internals {
         pub use crate::learn::{epoch, examples, images, indexed_rows, loss_scaling, run};
     }
     pub mod measure {
-        pub use crate::measure::{baselines, cost, evaluate, metrics, parity};
+        pub use crate::measure::{baselines, cost, evaluate, metrics, parity, stream};
     }
     pub mod model {
         pub use crate::model::{conv, network, resnet, weights};

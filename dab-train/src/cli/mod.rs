@@ -12,6 +12,7 @@ mod export;
 mod fit;
 mod input;
 mod inspect;
+mod monitor;
 mod pack;
 mod progress;
 mod report;
@@ -59,6 +60,7 @@ enum Command {
     Teach(teach::Args),
     Report(report::Args),
     Export(export::Args),
+    Monitor(monitor::Args),
     Doctor(doctor::Args),
 }
 
@@ -81,6 +83,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Teach(args) => teach::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Export(args) => export::run(&args),
+        Command::Monitor(args) => monitor::run(&args),
         Command::Doctor(args) => doctor::run(&args),
     };
     match result {

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! Snapshot + Task → evaluate (scores → metrics), comparison (baselines → the same metrics), parity (trainer against device)
+//! recorded streams → stream (alarms an hour, delays, a configuration of the monitor)
 //! model.dab + Task → assessed (what the channels of the file find, whether its p-values hold)
 //! ```
 
@@ -13,4 +14,5 @@ pub mod cost;
 pub mod evaluate;
 pub mod metrics;
 pub mod parity;
+pub mod stream;
 pub mod worth;

@@ -18,6 +18,28 @@ use crate::measure::metrics::{Positive, Summary};
 /// Methods that a table shows at once; the rest is behind a click.
 const SHOWN: usize = 6;
 
+/// A replayed stream as one self-contained HTML document.
+#[must_use]
+pub fn timeline_page(title: &str, svg: &str, words: &str) -> String {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width,initial-scale=1";
+                title { (title) }
+                style { (PreEscaped(include_str!("style.css"))) }
+            }
+            body { main {
+                header { h1 { (title) } }
+                section { div.figures { (PreEscaped(svg)) } }
+                section { pre { (words) } }
+            } }
+        }
+    };
+    page.into_string()
+}
+
 impl Report {
     /// The page as one self-contained HTML document.
     #[must_use]

@@ -18,6 +18,8 @@ pub mod plot;
 pub mod subject;
 pub mod words;
 
+pub use html::timeline_page;
+
 use anyhow::Result;
 use dab_core::{Model, Verdict};
 

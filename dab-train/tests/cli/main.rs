@@ -10,6 +10,7 @@ mod interrupted;
 mod light;
 mod look;
 mod machines;
+mod monitor;
 mod motor;
 mod npy;
 mod pack;

@@ -13,6 +13,7 @@ mod latent;
 mod rate_distortion;
 mod regression;
 mod style;
+mod timeline;
 
 pub use calibration::{Channel, calibration};
 pub use codes::code_class_counts;
@@ -22,3 +23,4 @@ pub use latent::{Group, Plane, latent_scatter};
 pub use rate_distortion::{Candidate, rate_distortion};
 pub use regression::{RegressionFigure, regression};
 pub use style::{Drawing, Entry};
+pub use timeline::{budgets, timeline};

@@ -1,0 +1,81 @@
+//! How soon a fault is found: in recorded fault logs, and in faults that are imagined on a normal log.
+
+use dab_core::monitor::{Config, Monitor, State, Why};
+
+/// A recorded fault.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FaultLog {
+    /// What to call it.
+    pub name: String,
+    /// One score a tick.
+    pub scores: Vec<f32>,
+    /// The tick at which the fault begins.
+    pub onset: usize,
+}
+
+/// When a fault was found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Found {
+    /// Ticks from its begin to the first tick that is not nominal.
+    pub ticks: usize,
+    /// Why.
+    pub why: Why,
+}
+
+/// A monitor that trusts after the normal scores in `before`; `None` if it does not.
+fn trusting(config: Config, before: &[f32]) -> Option<(Monitor, u32)> {
+    let mut monitor = Monitor::new(config).ok()?;
+    let mut now = 0u32;
+    for &score in before {
+        let _ = monitor.observe(now, score);
+        now = now.wrapping_add(1);
+    }
+    (monitor.state() == State::Nominal).then_some((monitor, now))
+}
+
+/// When a recorded fault is found after the normal operation in `before`; `None` if it is not, or trust was lost before.
+#[must_use]
+pub fn of_fault(config: Config, before: &[f32], fault: &FaultLog) -> Option<Found> {
+    let (mut monitor, mut now) = trusting(config, before)?;
+    for (i, &score) in fault.scores.iter().enumerate() {
+        let state = monitor.observe(now, score);
+        now = now.wrapping_add(1);
+        if state != State::Nominal && i >= fault.onset {
+            return Some(Found { ticks: i - fault.onset + 1, why: monitor.why() });
+        }
+    }
+    None
+}
+
+/// Places in a log at which imagined faults begin.
+const PLACES: usize = 8;
+
+/// Median ticks until scores that rise by `shift`, within `ramp` ticks, are found, and why; `limit` where they are not. The
+/// fault begins at several places of the log.
+#[must_use]
+pub fn of_shift(config: Config, log: &[f32], shift: f32, ramp: usize, limit: usize) -> Found {
+    let lead = config.min_dwell as usize + 2 * config.window as usize + config.drift.block as usize;
+    let mut found: Vec<Found> = Vec::new();
+    for place in 0..PLACES {
+        // A part of a block earlier each time: faults do not begin with blocks.
+        let lead = lead + place * config.drift.block as usize / PLACES + 1;
+        let room = log.len().saturating_sub(lead + 1);
+        let onset = lead + room * place / (2 * PLACES);
+        let Some(before) = log.get(onset - lead..onset) else { continue };
+        let Some((mut monitor, mut now)) = trusting(config, before) else { continue };
+        let mut ticks = 0;
+        for &score in log[onset..].iter().take(limit) {
+            let share = if ramp == 0 { 1.0 } else { (ticks as f32 / ramp as f32).min(1.0) };
+            let state = monitor.observe(now, score + shift * share);
+            now = now.wrapping_add(1);
+            ticks += 1;
+            if state != State::Nominal {
+                break;
+            }
+        }
+        let nominal = monitor.state() == State::Nominal;
+        found.push(Found { ticks: if nominal { limit } else { ticks }, why: monitor.why() });
+    }
+    found.sort_by_key(|f| f.ticks);
+    found.get(found.len() / 2).copied().unwrap_or(Found { ticks: limit, why: Why::NONE })
+}

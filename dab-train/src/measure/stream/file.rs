@@ -1,0 +1,210 @@
+//! A monitor's configuration as a file: TOML for `dab monitor replay` and Python, a header for C, a constant for Rust.
+
+use std::fmt::Write;
+
+use anyhow::{Context, Result, ensure};
+use dab_core::monitor::{Config, Drift, LEVELS, Monitor};
+use serde::Deserialize;
+
+use super::tune::Tuned;
+
+/// `monitor.toml`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MonitorFile {
+    /// The configuration.
+    pub config: Config,
+    /// Seconds of a tick.
+    pub tick: f64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Whole {
+    stream: Stream,
+    monitor: Values,
+    #[serde(rename = "tuned")]
+    _tuned: Option<toml::Table>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stream {
+    tick_seconds: f64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Values {
+    enter: f32,
+    exit: f32,
+    window: u32,
+    enter_votes: u32,
+    exit_votes: u32,
+    #[serde(default)]
+    min_dwell: u32,
+    #[serde(default)]
+    timeout: u32,
+    #[serde(default)]
+    reject_votes: u32,
+    #[serde(default)]
+    drift_block: u32,
+    #[serde(default)]
+    drift_alarm: f32,
+    #[serde(default)]
+    drift_keeps: bool,
+    #[serde(default)]
+    drift_levels: [f32; LEVELS],
+    #[serde(default = "ones")]
+    drift_p: [f32; LEVELS],
+}
+
+const fn ones() -> [f32; LEVELS] {
+    [1.0; LEVELS]
+}
+
+/// The shortest digits that read back as the same number, always with a point or an exponent: what TOML, C and Rust take.
+fn float(x: f32) -> String {
+    format!("{x:?}")
+}
+
+fn floats(xs: &[f32], suffix: &str) -> String {
+    let xs: Vec<String> = xs.iter().map(|&x| float(x) + suffix).collect();
+    xs.join(", ")
+}
+
+impl MonitorFile {
+    /// Reads the text of a file.
+    ///
+    /// # Errors
+    /// When it is not TOML, a value is missing or unknown, or the values describe no monitor.
+    pub fn parse(text: &str) -> Result<Self> {
+        let Whole { stream, monitor: m, .. } =
+            toml::from_str(text).context("not a file of `dab monitor tune`")?;
+        let tick = stream.tick_seconds;
+        ensure!(tick > 0.0 && tick.is_finite(), "tick_seconds is {tick}, it must be above 0");
+        let config = Config {
+            enter: m.enter,
+            exit: m.exit,
+            enter_votes: m.enter_votes,
+            exit_votes: m.exit_votes,
+            window: m.window,
+            reject_votes: m.reject_votes,
+            min_dwell: m.min_dwell,
+            timeout: m.timeout,
+            drift: Drift {
+                block: m.drift_block,
+                alarm: m.drift_alarm,
+                levels: m.drift_levels,
+                p_values: m.drift_p,
+                restart: !m.drift_keeps,
+            },
+        };
+        Monitor::new(config)?;
+        Ok(Self { config, tick })
+    }
+
+    /// The file, with what is known of the configuration.
+    #[must_use]
+    pub fn toml(&self, tuned: &Tuned, budget: f64, confidence: f64) -> String {
+        let Config { drift, .. } = &self.config;
+        let c = &self.config;
+        let mut text = format!(
+            "# Written by `dab monitor tune`; read by `dab monitor replay` and by Monitor.load of the Python package.\n\
+             # The same for C and Rust is in the .h and .rs beside this file.\n\n\
+             [stream]\ntick_seconds = {:?}\n\n\
+             [monitor]\n",
+            self.tick
+        );
+        for (name, value, says) in [
+            ("enter", float(c.enter), "a score above this votes for the alarm"),
+            ("exit", float(c.exit), "a score at or below this votes for recovery"),
+            ("window", c.window.to_string(), "inputs that vote"),
+            ("enter_votes", c.enter_votes.to_string(), "votes that raise the alarm"),
+            ("exit_votes", c.exit_votes.to_string(), "votes that end it"),
+            ("min_dwell", c.min_dwell.to_string(), "ticks that an alarm lasts at least"),
+            ("timeout", c.timeout.to_string(), "ticks without an input until the state is stale"),
+            (
+                "reject_votes",
+                c.reject_votes.to_string(),
+                "rejected inputs that raise the alarm; 0: a quarter",
+            ),
+            ("drift_block", drift.block.to_string(), "inputs in a block of the drift channel"),
+            ("drift_alarm", float(drift.alarm), "ln of the capital that raises the drift alarm"),
+            ("drift_keeps", (!drift.restart).to_string(), "false: bets start anew below their start"),
+        ] {
+            let _ = writeln!(text, "{:<38} # {says}", format!("{name} = {value}"));
+        }
+        let _ = writeln!(text, "drift_levels = [{}]", floats(&drift.levels, ""));
+        let _ = writeln!(text, "drift_p = [{}]", floats(&drift.p_values, ""));
+        let _ = write!(
+            text,
+            "\n[tuned]\nfalse_alarms_per_hour = {budget:?}\nconfidence = {confidence:?}\nhours = {:?}\n\
+             alarms = {}\nalarms_per_hour_at_most = {:?}\nblocks = {}\nblock_correlation = {:?}\n",
+            tuned.hours, tuned.alarms, tuned.upper, tuned.blocks, tuned.correlation
+        );
+        text
+    }
+
+    /// A header for C and C++.
+    #[must_use]
+    pub fn c(&self, stem: &str) -> String {
+        let (c, drift) = (&self.config, &self.config.drift);
+        format!(
+            "/* Written by `dab monitor tune`. Ticks are {tick:?} s. Use:\n\
+             \x20*     static const dab_monitor_config config = DAB_MONITOR_CONFIG;\n\
+             \x20*     if (dab_monitor_init(&monitor, &config) != DAB_OK) stop(); */\n\
+             #ifndef DAB_TUNED_{guard}_H\n#define DAB_TUNED_{guard}_H\n\n#include <dab.h>\n\n\
+             #define DAB_MONITOR_TICK_SECONDS {tick:?}\n\
+             #define DAB_MONITOR_CONFIG \\\n    {{ sizeof(dab_monitor_config), {enter}f, {exit}f, {window}u, {enter_votes}u, \
+             {exit_votes}u, {min_dwell}u, {timeout}u, {reject_votes}u, \\\n      {block}u, {alarm}f, {keeps}u, \\\n      \
+             {{ {levels} }}, \\\n      {{ {p} }} }}\n\n#endif\n",
+            tick = self.tick,
+            guard = stem
+                .chars()
+                .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' })
+                .collect::<String>(),
+            enter = float(c.enter),
+            exit = float(c.exit),
+            window = c.window,
+            enter_votes = c.enter_votes,
+            exit_votes = c.exit_votes,
+            min_dwell = c.min_dwell,
+            timeout = c.timeout,
+            reject_votes = c.reject_votes,
+            block = drift.block,
+            alarm = float(drift.alarm),
+            keeps = u32::from(!drift.restart),
+            levels = floats(&drift.levels, "f"),
+            p = floats(&drift.p_values, "f"),
+        )
+    }
+
+    /// A constant for Rust.
+    #[must_use]
+    pub fn rust(&self) -> String {
+        let (c, drift) = (&self.config, &self.config.drift);
+        format!(
+            "// Written by `dab monitor tune`. Ticks are {tick:?} s. Use: Guard::new(&model, MONITOR)?\n\n\
+             /// When to distrust, and when to trust again.\n\
+             pub const MONITOR: dab_core::monitor::Config = dab_core::monitor::Config {{\n    \
+             enter: {enter},\n    exit: {exit},\n    enter_votes: {enter_votes},\n    exit_votes: {exit_votes},\n    \
+             window: {window},\n    reject_votes: {reject_votes},\n    min_dwell: {min_dwell},\n    timeout: {timeout},\n    \
+             drift: dab_core::monitor::Drift {{\n        block: {block},\n        alarm: {alarm},\n        \
+             levels: [{levels}],\n        p_values: [{p}],\n        restart: {restart},\n    }},\n}};\n",
+            tick = self.tick,
+            enter = float(c.enter),
+            exit = float(c.exit),
+            window = c.window,
+            enter_votes = c.enter_votes,
+            exit_votes = c.exit_votes,
+            min_dwell = c.min_dwell,
+            timeout = c.timeout,
+            reject_votes = c.reject_votes,
+            block = drift.block,
+            alarm = float(drift.alarm),
+            restart = drift.restart,
+            levels = floats(&drift.levels, ""),
+            p = floats(&drift.p_values, ""),
+        )
+    }
+}
