@@ -2,7 +2,7 @@
 //! error that names the fault, or finite answers. Nothing panics.
 
 use dab_core::artifact::ArtifactError as E;
-use dab_core::artifact::schema::CalibrationMeta;
+use dab_core::artifact::schema::{CalibrationMeta, CovarianceKind};
 use dab_core::artifact::{AlignedBytes, Part};
 use dab_core::parts::{LARGEST, SMALLEST};
 use dab_tests::attack::{CHOLESKY, MLP, SPECTRAL, VIEWS, changed, parts, read};
@@ -72,7 +72,6 @@ fn whole_parts_at_the_edges_of_the_domain() {
                         | Part::HeadWeight
                         | Part::HeadBias
                         | Part::CodeMeans
-                        | Part::CodeLogDets
                         | Part::DecoderWeight
                         | Part::DecoderBias
                         | Part::SelfTestInputs
@@ -107,7 +106,10 @@ fn whole_parts_at_the_edges_of_the_domain() {
                         p.part(part).fill(sign * magnitude);
                     }
                     p.part(Part::CodePrecisions).fill(magnitude);
-                    p.part(Part::CodeLogDets).fill(-sign * magnitude);
+                    // The log-determinant has to be that of the precisions: 1/v, or the diagonal of R twice.
+                    let twice = if p.meta.head.covariance == CovarianceKind::Diagonal { 1.0 } else { 2.0 };
+                    let log_det = -twice * p.meta.dim as f32 * magnitude.ln();
+                    p.part(Part::CodeLogDets).fill(log_det);
                     p.meta.alpha = magnitude.to_le_bytes();
                 });
                 assert_eq!(error, None);

@@ -3,11 +3,11 @@
 use dab_core::artifact::AlignedBytes;
 use dab_core::artifact::info::read_info;
 use dab_core::artifact::schema::{
-    CHANNELS, CHANNELS_SCHEMA, CHANNELS_SCHEMA_KEY, CovarianceKind, DecoderReads, Form, HEADER_LEN, MAGIC,
-    MAJOR, MAX_CALIBRATION, MAX_CODES, MAX_DIM_DIAGONAL, MAX_DIM_FULL, MAX_EXTRA_VIEWS, MAX_LAYERS,
-    MAX_SELF_TESTS, MAX_WIDTH, PARAMS_ALIGN, SCHEMA, SCHEMA_KEY, Task,
+    CHANNELS, CHANNELS_SCHEMA, CHANNELS_SCHEMA_KEY, CovarianceKind, DecoderReads, Form, HEADER_LEN,
+    INT8_SCHEMA, MAGIC, MAJOR, MAX_CALIBRATION, MAX_CODES, MAX_DIM_DIAGONAL, MAX_DIM_FULL, MAX_EXTRA_VIEWS,
+    MAX_LAYERS, MAX_SELF_TESTS, MAX_WIDTH, NORMS_SCHEMA, PARAMS_ALIGN, SCHEMA, SCHEMA_KEY, SCHEMA_KEYS, Task,
 };
-use dab_core::artifact::writer::{Codes, Head, Spec};
+use dab_core::artifact::writer::{Codes, Head, Spec, WeightKind};
 use dab_core::{Activation, Model};
 use dab_tests::markdown::{block, table};
 use dab_tests::patch::{Parts, crc32c};
@@ -32,6 +32,7 @@ fn tiny() -> Spec {
         calibration: None,
         self_test: vec![vec![2.0]],
         channels: None,
+        weights: WeightKind::Float32,
         info: vec![("name".into(), "tiny".into())],
     }
 }
@@ -69,6 +70,15 @@ fn the_schema_is_the_codes() {
     assert_eq!(words, CHANNELS_SCHEMA);
     let key = format!("`0x{CHANNELS_SCHEMA_KEY:016x}`");
     assert!(PAGE.contains(&key), "the key of 1.1 is {key}");
+    for text in [NORMS_SCHEMA, INT8_SCHEMA] {
+        assert!(PAGE.contains(&format!("`{text}`")), "{text}");
+    }
+    for (features, key) in SCHEMA_KEYS.iter().enumerate() {
+        assert!(
+            PAGE.contains(&format!("`0x{key:016x}`")),
+            "the key of the features {features} is 0x{key:016x}"
+        );
+    }
 }
 
 #[test]
@@ -108,7 +118,7 @@ fn the_header_table_is_the_writers() {
         let expected = match name {
             "magic" => u64::from_le_bytes(MAGIC),
             "major" => MAJOR.into(),
-            // Only a file with channels says 1.
+            // Only a file with a feature bit says more.
             "minor" => 0,
             "total length" => bytes.len() as u64,
             "incompatible" | "compatible" => 0,
@@ -147,6 +157,7 @@ fn the_limits_and_numbers_of_enums_are_the_codes() {
         ("views.decoder.outputs", MAX_WIDTH),
         ("ambiguity.points", MAX_CALIBRATION.into()),
         ("ambiguity.held_out", u32::MAX),
+        ("norms", u16::MAX.into()),
     ];
     let rows = table(PAGE, "limit");
     for (name, max) in limits {

@@ -17,14 +17,14 @@ use dab_core::parts::LARGEST;
 use dab_core::{Activation, Model};
 use dab_tests::markdown::{names, table};
 use dab_tests::patch::{HEADER, Parts, crc32c, seal, word};
-use dab_tests::specs::{Random, real, view};
+use dab_tests::specs::{Random, norm, real, view};
 
 const PAGE: &str = include_str!("../docs/format.md");
 
 /// Entries of each part that get a wrong value: of two in one part the first counts.
 const ENTRIES: usize = 2;
 
-/// A file of format 1.1 with every part of both formats.
+/// A file of format 1.2 with every part of the first two formats, and a norm.
 fn sound() -> Parts {
     let [(_, mut spec), ..] = real();
     let random = &mut Random(11);
@@ -39,6 +39,8 @@ fn sound() -> Parts {
     let plain = view(random, spec.inputs, 0, Form::Distance, 1.0);
     let ambiguity = Some(AmbiguitySpec { scores: random.floats(40, 4.0), rate: 0.1 });
     spec.channels = Some(ChannelsSpec { base: BaseSpec::default(), views: vec![full, plain], ambiguity });
+    let width = spec.layers.last().map_or(spec.inputs, |layer| layer.outputs);
+    spec.layers.push(norm(random, width, Activation::Identity));
     Parts::of(&spec.to_bytes().expect("a model"))
 }
 
@@ -210,7 +212,7 @@ fn container_faults() -> Vec<Fault> {
         named("Truncated in the header", Stage::Sealed, |d| d.bytes.truncate(HEADER - 1)),
         named("HeaderChecksum", Stage::Sealed, |d| d.bytes[60] ^= 1),
         named("Version", Stage::Header, |d| d.bytes[8] = 2),
-        named("IncompatibleFeatures", Stage::Header, |d| d.bytes[16] = 2),
+        named("IncompatibleFeatures", Stage::Header, |d| d.bytes[16] = 8),
         named("Schema", Stage::Header, |d| d.bytes[48] ^= 1),
         named("Truncated", Stage::Header, |d| d.add(12, 1)),
         named("TrailingBytes", Stage::Header, |d| d.add(12, -1)),
@@ -298,6 +300,9 @@ fn size_faults() -> Vec<Fault> {
         fault("Residual 1", "Residual 1", Stage::Shape, |d| {
             d.parts.meta.layers[1].residual = Some(Residual { source: 0, before_activation: true });
         }),
+        fault("Norm", "Norm", Stage::Shape, |d| d.parts.meta.norms |= 1 << 12),
+        // The last field: no norm at all, although the header has the bit.
+        fault("Limit norms", "Limit norms", Stage::Meta, |d| *d.meta.last_mut().expect("norms") = 0),
         fault("ParamCount", "ParamCount", Stage::Values, |d| d.parts.params.push(0.0)),
     ];
     // None at all, and one too many.
@@ -371,6 +376,9 @@ fn value_faults() -> Vec<Fault> {
         all.push(fault(&name, &name, Stage::Values, move |d| d.parts.part(Part::CodePrecisions)[last] = 0.0));
     }
     all.extend([
+        fault("OutOfRange", "OutOfRange codes.log_det[2]", Stage::Values, |d| {
+            d.parts.part(Part::CodeLogDets)[ENTRIES] += 1.0;
+        }),
         fault("PriorSum", "PriorSum", Stage::Values, |d| d.parts.part(Part::CodePriors)[ENTRIES..].fill(1.0)),
         fault("Alpha", "Alpha", Stage::Shape, |d| d.parts.meta.alpha = (-1.0f32).to_le_bytes()),
         fault("Alpha", "Alpha", Stage::Shape, |d| d.parts.meta.alpha = f32::NAN.to_le_bytes()),
@@ -414,6 +422,9 @@ fn exclusive(a: &Fault, b: &Fault) -> Option<&'static str> {
     }
     if both("Channels base.decoder_reads", "Limit decoder.outputs") {
         return Some("a model without a decoder has no outputs");
+    }
+    if both("Norm", "Limit norms") {
+        return Some("one field has one value");
     }
     let cut = |x: &Fault, y: &Fault| x.check == "Truncated in the header" && y.stage <= Stage::Padding;
     (cut(a, b) || cut(b, a)).then_some("a file that ends within its header has no sections")

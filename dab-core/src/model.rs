@@ -118,6 +118,8 @@ pub struct Model<'a> {
     pub(crate) layer_params: &'a [f32],
     pub(crate) head_weight: &'a [f32],
     pub(crate) head_bias: &'a [f32],
+    /// Weights of the dense layers and the head, where they are bytes; else none.
+    pub(crate) weights: &'a [i8],
     pub(crate) codebook: CodebookView<'a>,
     pub(crate) decoder: Option<Decoder<'a>>,
     pub(crate) calibration: Option<Calibration<'a>>,
@@ -171,7 +173,11 @@ impl<'a> Model<'a> {
     pub fn tails(&self) -> impl Iterator<Item = Tails> + '_ {
         let channels = self.channels();
         let base = channels.map(Channels::base_tails);
-        base.into_iter().chain(channels.into_iter().flat_map(|c| c.views(self.meta.inputs).map(|v| v.tails)))
+        base.into_iter().chain(
+            channels
+                .into_iter()
+                .flat_map(|c| c.views(self.meta.inputs, self.meta.has_bytes()).map(|v| v.tails)),
+        )
     }
 
     /// The calibration table of the ambiguity and the false-alarm rate of [`Verdict::Ambiguous`], if there are any.
@@ -247,8 +253,8 @@ impl<'a> Model<'a> {
         let dim = self.codebook.dim as u64;
         let mut width = u64::from(self.meta.inputs);
         let mut total = 0;
-        for layer in &self.meta.layers {
-            total += width * u64::from(layer.outputs);
+        for (i, layer) in self.meta.layers.iter().enumerate() {
+            total += u64::from(layer.outputs) * if self.meta.is_norm(i) { 4 } else { width };
             width = layer.outputs.into();
         }
         let triangle = dim * (dim + 1) / 2;

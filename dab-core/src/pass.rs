@@ -18,8 +18,9 @@ use crate::encoder;
 use crate::error::InputError;
 use crate::gaussian::{GaussianView, Spread};
 use crate::isa::{Isa, Kernel};
-use crate::layers::{add_into, normalize_into, unit};
+use crate::layers::{add_into, layer_norm_into, normalize_into, unit};
 use crate::linalg::dot::{IS_64_BIT, affine_into, take};
+use crate::linalg::int8::{Weights, steps_len};
 use crate::linalg::jacobi;
 use crate::memory::expected_beside;
 use crate::model::{Decoder, Model, check_len};
@@ -87,6 +88,8 @@ pub(crate) struct ScratchPlan {
     pub(crate) even: usize,
     pub(crate) odd: usize,
     pub(crate) held: usize,
+    /// Inputs of a layer in whole steps, where weights are bytes.
+    pub(crate) steps: usize,
     pub(crate) work: usize,
     pub(crate) distances: usize,
     /// The decoder's outputs, which only channels need in a pass.
@@ -109,7 +112,7 @@ impl ScratchPlan {
     }
 }
 
-impl Model<'_> {
+impl<'a> Model<'a> {
     pub(crate) fn scratch_plan(&self) -> ScratchPlan {
         let dim = self.codebook.dim;
         let (mut even, mut odd, mut held) = (self.meta.inputs, 0, 0);
@@ -121,6 +124,7 @@ impl Model<'_> {
             }
         }
         let [even, odd, held] = [even as usize, odd as usize, held as usize];
+        let steps = if self.meta.has_bytes() { steps_len(even.max(odd)) } else { 0 };
         let covariance = match self.meta.head.covariance {
             CovarianceKind::Diagonal => dim,
             CovarianceKind::Cholesky => dim * dim,
@@ -132,7 +136,8 @@ impl Model<'_> {
             even,
             odd,
             held,
-            work: covariance.max(even + odd + held),
+            steps,
+            work: covariance.max(even + odd + held + steps),
             distances: self.codebook.len(),
             outputs: 0,
             scores: 0,
@@ -219,7 +224,9 @@ impl Model<'_> {
         let (work, distances) = base.split_at_mut_checked(plan.work)?;
         let (scores, outputs) = rest.split_at_mut_checked(SCORES * channels.meta.view_count())?;
         let (scores, _) = scores.as_chunks_mut::<SCORES>();
-        for (found, view) in scores.iter_mut().skip(1).zip(channels.views(self.meta.inputs)) {
+        for (found, view) in
+            scores.iter_mut().skip(1).zip(channels.views(self.meta.inputs, self.meta.has_bytes()))
+        {
             *found = view.look(input, raw, work, distances, outputs)?;
         }
         if channels.meta.base.decoder_reads == DecoderReads::Input
@@ -268,14 +275,24 @@ impl Model<'_> {
     fn raw_into(&self, input: &[f32], raw: &mut [f32], work: &mut [f32], plan: &ScratchPlan) -> Option<()> {
         let (mut now, rest) = work.split_at_mut_checked(plan.even)?;
         let (mut next, rest) = rest.split_at_mut_checked(plan.odd)?;
-        let held = rest.get_mut(..plan.held)?;
+        let (held, rest) = rest.split_at_mut_checked(plan.held)?;
+        let steps = rest.get_mut(..plan.steps)?;
         let mut width = self.meta.inputs as usize;
         let x = now.get_mut(..width)?;
         normalize_into(x, input, self.normalize_mean, self.normalize_inverse_std);
         if self.channels().is_some_and(|c| c.meta.base.l2) {
             unit(x);
         }
-        let mut params = self.layer_params;
+        let (mut params, mut bytes) = (self.layer_params, self.weights);
+        // The floats of a dense layer, and its bytes, if any.
+        let mut weights = |floats: &mut &'a [f32], inputs: usize, outputs: usize| {
+            let count = if self.meta.has_bytes() { outputs } else { inputs * outputs };
+            let (weight, rest) = take(floats, count);
+            *floats = rest;
+            let (values, rest) = take(bytes, if self.meta.has_bytes() { inputs * outputs } else { 0 });
+            bytes = rest;
+            Weights::new(weight, self.meta.has_bytes().then_some(values))
+        };
         for (i, layer) in self.meta.layers.iter().enumerate() {
             let outputs = layer.outputs as usize;
             let (x, y) = (now.get(..width)?, next.get_mut(..outputs)?);
@@ -284,10 +301,18 @@ impl Model<'_> {
                     *h = *x;
                 }
             }
-            let (weight, rest) = take(params, width * outputs);
-            let (bias, rest) = take(rest, if layer.bias { outputs } else { 0 });
-            params = rest;
-            affine_into(y, weight, bias, x);
+            if self.meta.is_norm(i) {
+                let (epsilon, rest) = take(params, 1);
+                let (weight, rest) = take(rest, outputs);
+                let (bias, rest) = take(rest, if layer.bias { outputs } else { 0 });
+                params = rest;
+                layer_norm_into(y, x, *epsilon.first()?, weight, bias);
+            } else {
+                let weight = weights(&mut params, width, outputs);
+                let (bias, rest) = take(params, if layer.bias { outputs } else { 0 });
+                params = rest;
+                weight.affine_into(y, bias, x, steps);
+            }
             let adds = |before| layer.residual.is_some_and(|r| r.before_activation == before);
             if adds(true) {
                 add_into(y, held);
@@ -301,7 +326,8 @@ impl Model<'_> {
         }
         let features = now.get_mut(..width)?;
         self.meta.head.activation.apply(features);
-        affine_into(raw, self.head_weight, self.head_bias, features);
+        let weight = weights(&mut { self.head_weight }, width, raw.len());
+        weight.affine_into(raw, self.head_bias, features, steps);
         Some(())
     }
 
@@ -314,22 +340,24 @@ impl Model<'_> {
             *m = tame(*m);
         }
         let (spread, log_det) = match self.meta.head.covariance {
-            CovarianceKind::Diagonal => {
+            CovarianceKind::Diagonal if cfg!(feature = "diagonal") => {
                 let variance = work.get_mut(..dim)?;
                 let log_det = encoder::diagonal::variance_into(spread, variance);
                 (Spread::Diagonal(variance), log_det)
             }
-            CovarianceKind::Cholesky => {
+            CovarianceKind::Cholesky if cfg!(feature = "cholesky") => {
                 let factor = work.get_mut(..dim * dim)?;
                 let log_det = encoder::cholesky::factor_into(spread, factor, dim);
                 (Spread::Full { factor, lower: true }, log_det)
             }
-            CovarianceKind::Spectral => {
+            CovarianceKind::Spectral if cfg!(feature = "spectral") => {
                 let (factor, rest) = work.split_at_mut_checked(dim * dim)?;
                 let log_det = encoder::spectral::factor_into(spread, factor, rest, dim)?;
                 (Spread::Full { factor, lower: false }, log_det)
             }
             CovarianceKind::Constant => (Spread::Identity, 0.0),
+            // The reader refused a kind that is left out of this build.
+            _ => return None,
         };
         Some(GaussianView { mean, spread, log_det })
     }
@@ -346,13 +374,13 @@ impl View<'_> {
         distances: &mut [f32],
         outputs: &mut [f32],
     ) -> Option<[f32; SCORES]> {
-        let x = work.get_mut(..input.len())?;
+        let (x, steps) = work.split_at_mut_checked(input.len())?;
         normalize_into(x, input, self.normalize_mean, self.normalize_inverse_std);
         if self.meta.l2 {
             unit(x);
         }
         let mean = raw.get_mut(..self.codebook.dim)?;
-        affine_into(mean, self.head_weight, self.head_bias, x);
+        self.head_weight.affine_into(mean, self.head_bias, x, steps);
         for m in mean.iter_mut() {
             *m = tame(*m);
         }

@@ -21,10 +21,10 @@ use burn::tensor::Device;
 
 use crate::{
     choose::Choice,
-    config::{Experiment, retrofit::Beside},
-    data::{self, DataConfig, Description, Loaded, Seen, Task, sources::clusters},
+    config::{Experiment, Weights, retrofit::Beside},
+    data::{self, DataConfig, Description, Loaded, Seen, Table, Task, sources::clusters},
     error::Error,
-    export::{artifact, retrofit},
+    export::{artifact, int8, retrofit},
     learn::{
         learn,
         machines::Machines,
@@ -161,7 +161,12 @@ pub fn run(
         if !leads {
             continue;
         }
-        let model = made.export(&experiment, &description, &seen).map_err(Error::Export)?;
+        let mut model = made.export(&experiment, &description, &seen).map_err(Error::Export)?;
+        let floats = model.clone();
+        if experiment.weights == Weights::Int8 {
+            let rows = calibration_rows(&experiment, &description, &seen);
+            model = int8::quantised(&model, Some(&rows)).map_err(Error::Export)?;
+        }
 
         let task = sealed.open(seen);
         let (scores, mut evaluation) =
@@ -171,7 +176,8 @@ pub fn run(
         // What a reader wants first: how well the score does that verdicts are about.
         evaluation.report.clone_from(&evaluation.scores[0]);
         evaluation.alarms = assessments.alarms();
-        let parity = made.agreement(&model, &task, &scores).map_err(Error::Export)?;
+        // Weights in bytes differ from the trainer's on purpose: those that were rounded are compared with it.
+        let parity = made.agreement(&floats, &task, &scores).map_err(Error::Export)?;
         let comparison = match options.baselines {
             true => compare(&experiment, &task, &setting).map_err(Error::Measuring)?,
             false => Comparison::default(),
@@ -316,6 +322,16 @@ fn export(
     retrofit::beside(artifact::spec(&learnt.trained, info), &views, *alone, calibration)
 }
 
+/// The rows that calibrate a file: where a computed model shaped its tails with some, the others.
+fn calibration_rows(experiment: &Experiment, description: &Description, seen: &Seen) -> Table {
+    let rows = description.calibration.as_ref().unwrap_or(&seen.held_out.inputs);
+    let computed = experiment.retrofit.is_some() && description.calibration.is_some();
+    match computed || !experiment.beside.views.is_empty() {
+        true => retrofit::Calibration::Unseen(rows).table(),
+        false => rows.clone(),
+    }
+}
+
 /// How a device that runs the model file agrees with the trainer; a disagreement is an error.
 fn agreement(model: &[u8], task: &Task, scores: &TaskScores) -> Result<Parity> {
     let parity = Twice::new(model, task, scores)?.parity()?;
@@ -333,7 +349,7 @@ mod tests {
             defaults::{self, Wishes},
             retrofit::{Norm, Retrofit, ViewConfig},
         },
-        data::{Split, Table, Targets},
+        data::{Split, Targets},
         support::random::Random,
     };
 

@@ -33,6 +33,8 @@ EMLEARN = "0.23.2"
 # does not need, and a device that has none leaves it out by a feature.
 MOST_OVER_LEAST, STACK, CODEBOOK, LOADER, OVER_C = 1.05, 1536, 8 * 1024, 15 * 1024, 1.0
 CHANNELS = 24 * 1024
+# Instructions with weights of one byte over those with four.
+OVER_FLOAT = 1.25
 
 
 def command(*arguments, **options):
@@ -189,6 +191,28 @@ def dab(shape, opt, scratch, program="ROW_DAB"):
 SHAPES = {"a": (640, 8, 10, "spectral"), "b": (640, 8, 10, "cholesky"), "c": (2048, 80, 1000, "diagonal")}
 
 
+class Int8:
+    """A model with weights of one byte."""
+
+    def __init__(self, shape):
+        self.inputs, self.folder = shape.inputs, tempfile.mkdtemp(dir=WORK)
+        self.model = f"{self.folder}/model.dab"
+        rows = f"{self.folder}/rows.csv"
+        with open(rows, "w") as file:
+            file.write("\n".join([",".join("1" for _ in range(self.inputs))] * 2) + "\n")
+        command(DAB, "quantise", shape.model, "--data", rows, "-o", self.model)
+
+
+class Norm:
+    """64 inputs, a LayerNorm, a dense layer and a residual around both."""
+
+    inputs = 64
+
+    def __init__(self):
+        self.folder = tempfile.mkdtemp(dir=WORK)
+        self.model = shutil.copy(f"{ROOT}/tests/cost/norm.dab", f"{self.folder}/model.dab")
+
+
 class Motor:
     """The model of examples/motor."""
 
@@ -236,14 +260,20 @@ def check():
     for shape, letter in ((Shape("a", *SHAPES["a"]), "A"), (Shape("c", *SHAPES["c"]), "C")):
         ours = measure(dab(shape, "3", scratch_of(shape.model)))[1]
         hold(f"({shape.name}): instructions over plain C's", ours / measure(plain(shape, letter, ["-O2"]))[1], OVER_C)
+    for name, floats in (("(b)", Shape("b", *SHAPES["b"])), ("motor", Motor)):
+        before, after = (measure(dab(model, "3", scratch_of(model.model)))[1] for model in (floats, Int8(floats)))
+        hold(f"{name}: instructions with int8 over those with float32", after / before, OVER_FLOAT)
     hold("code of a diagonal codebook", code(rust("codebook"), rust("empty")), CODEBOOK)
-    hold("code of the loader, every kind, assess", code(rust("loader", NO_CHANNELS), rust("empty")), LOADER)
+    hold("code of the loader, every kind, assess", code(rust("loader", *NO_CHANNELS), rust("empty")), LOADER)
     hold("code of the loader, every kind, channels, assess", code(rust("loader"), rust("empty")), CHANNELS)
     if failed:
         sys.exit(f"not within the limits of tests/cost/table.py: {', '.join(failed)}")
 
 
-NO_CHANNELS = "--no-default-features"
+# Features of examples/cortex-m: every kind of format 1.0; one kind alone.
+NO_CHANNELS = ("--no-default-features", "--features", "kinds")
+DIAGONAL = ("--no-default-features", "--features", "diagonal,float32")
+CHOLESKY_INT8 = ("--no-default-features", "--features", "cholesky,int8")
 
 
 def rust(program, *options):
@@ -304,6 +334,10 @@ def rows():
     full, cholesky, diagonal = (Shape(name, *shape) for name, shape in SHAPES.items())
     named = [("640→8, k 10, spectral", full, "A"), ("640→8, k 10, Cholesky", cholesky, None),
              ("2048→80, k 1000, diagonal", diagonal, "C"), ("motor: 26→24→16→4, k 4, Cholesky", Motor, None),
+             ("640→8, k 10, Cholesky, int8", Int8(cholesky), None),
+             ("2048→80, k 1000, diagonal, int8", Int8(diagonal), None),
+             ("motor, int8", Int8(Motor), None),
+             ("64→64→64→4, k 4, diagonal, with a LayerNorm", Norm(), None),
              ("64→16, k 40, constant, 10 classes: one view", Views("one-view"), None),
              ("the same three times: three views", Views("three-views"), None)]
     for name, shape, letter in named:
@@ -322,8 +356,10 @@ def rows():
     yield from call_rows()
     yield from memory_rows()
     for name, *program in (("diagonal codebook of fixed size, no loader", "codebook"),
-                           ("loader, every kind, assess", "loader", NO_CHANNELS),
-                           ("loader, every kind, channels, assess", "loader")):
+                           ("loader, diagonal and float32 alone, assess", "loader", *DIAGONAL),
+                           ("loader, Cholesky and int8 alone, assess", "loader", *CHOLESKY_INT8),
+                           ("loader, every kind of format 1.0, assess", "loader", *NO_CHANNELS),
+                           ("loader, everything, assess", "loader")):
         text, rodata, _ = (a - b for a, b in zip(sizes(rust(*program)), sizes(rust("empty"))))
         yield f"Rust, opt-level s: {name}", [text, rodata, *[None] * 8]
     if header := emlearn(full):

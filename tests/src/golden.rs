@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
-use dab_core::artifact::writer::{Codes, DecoderSpec, Dense, Head, Spec};
+use dab_core::artifact::writer::{Codes, DecoderSpec, Dense, Head, Spec, WeightKind};
 use dab_core::{Activation, CovarianceKind, Task};
 
 /// One reference set: arrays by name, float64, row-major.
@@ -106,6 +106,7 @@ impl Golden {
             calibration: None,
             self_test: Vec::new(),
             channels: None,
+            weights: WeightKind::Float32,
             info: Vec::new(),
         }
     }
@@ -129,6 +130,7 @@ impl Golden {
                 outputs: self.arrays["b1"].0[0],
                 activation: Activation::Relu,
                 residual: None,
+                norm: None,
             };
             return Some((self.spec(self.arrays["W1"].0[0], vec![layer], self.transposed("W")), "x8"));
         }

@@ -6,7 +6,7 @@
 use core::ops::Range;
 
 use dab_core::artifact::schema::{
-    CHANNELS_SCHEMA_KEY, ChannelsMeta, Meta, ParamCounts, SCHEMA_KEY, TAIL_VALUES,
+    CHANNELS, ChannelsMeta, INT8, Meta, NORMS, ParamCounts, SCHEMA_KEYS, TAIL_VALUES,
 };
 use dab_core::artifact::{AlignedBytes, Part};
 
@@ -73,9 +73,18 @@ impl Parts {
             &bytes[start..start + len]
         };
         let params = section(32).as_chunks().0.iter().map(|&b| f32::from_le_bytes(b)).collect();
-        let (meta, rest) = postcard::take_from_bytes(section(24)).expect("a sound artifact");
-        let channels = (word(bytes, 16) == 1)
-            .then(|| postcard::from_bytes(rest).expect("a sound artifact with channels"));
+        let (mut meta, mut rest): (Meta, _) =
+            postcard::take_from_bytes(section(24)).expect("a sound artifact");
+        let features = word(bytes, 16);
+        let mut channels = None;
+        if features & CHANNELS != 0 {
+            let found = postcard::take_from_bytes(rest).expect("a sound artifact with channels");
+            (channels, rest) = (Some(found.0), found.1);
+        }
+        if features & NORMS != 0 {
+            meta.norms = postcard::from_bytes(rest).expect("a sound artifact with norms");
+        }
+        meta.int8 = features & INT8 != 0;
         Self { meta, channels, params, info: section(40).to_vec() }
     }
 
@@ -89,7 +98,17 @@ impl Parts {
         if let Some(channels) = &self.channels {
             bytes.extend(postcard::to_allocvec(channels).expect("memory"));
         }
+        if self.meta.norms != 0 {
+            bytes.extend(postcard::to_allocvec(&self.meta.norms).expect("memory"));
+        }
         bytes
+    }
+
+    /// The incompatible-feature bits.
+    fn features(&self) -> usize {
+        usize::from(self.channels.is_some())
+            | usize::from(self.meta.norms != 0) << 1
+            | usize::from(self.meta.int8) << 2
     }
 
     /// The artifact that these pieces make.
@@ -106,14 +125,14 @@ impl Parts {
         let info_at = params_at + params.len();
         let total = info_at + self.info.len();
         let mut bytes = Vec::with_capacity(total);
-        let channels = u8::from(self.channels.is_some());
-        bytes.extend_from_slice(&[0x89, b'D', b'A', b'B', 0x0d, 0x0a, 0x1a, 0x0a, 1, 0, channels, 0]);
+        let features = self.features();
+        let minor = [0, 1, 2, 2, 2, 2, 2, 2][features];
+        bytes.extend_from_slice(&[0x89, b'D', b'A', b'B', 0x0d, 0x0a, 0x1a, 0x0a, 1, 0, minor, 0]);
         let places = [HEADER, meta.len(), params_at, params.len(), info_at, self.info.len()];
-        for word in [total, channels.into(), 0].into_iter().chain(places) {
+        for word in [total, features, 0].into_iter().chain(places) {
             bytes.extend_from_slice(&(word as u32).to_le_bytes());
         }
-        let key = if self.channels.is_some() { CHANNELS_SCHEMA_KEY } else { SCHEMA_KEY };
-        bytes.extend_from_slice(&key.to_le_bytes());
+        bytes.extend_from_slice(&SCHEMA_KEYS[features].to_le_bytes());
         bytes.resize(HEADER, 0);
         bytes.extend_from_slice(meta);
         bytes.resize(params_at, 0);
@@ -150,7 +169,8 @@ impl Parts {
         if let Some(channels) = &self.channels {
             sizes.push((Part::Tails, TAIL_VALUES * channels.view_count()));
             for view in &channels.views {
-                let view = view.param_counts(self.meta.inputs).expect("a sound artifact");
+                let view =
+                    view.param_counts(self.meta.inputs, self.meta.has_bytes()).expect("a sound artifact");
                 sizes.extend([
                     (Part::ViewNormalizeMean, view.normalize),
                     (Part::ViewNormalizeInverseStd, view.normalize),

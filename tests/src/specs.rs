@@ -5,7 +5,7 @@
 use dab_core::artifact::schema::{CovarianceKind, DecoderReads, Form, Residual, Task};
 use dab_core::artifact::writer::{
     AmbiguitySpec, BaseSpec, CalibrationSpec, ChannelsSpec, Codes, DecoderSpec, Dense, Head, Normalization,
-    Spec, ViewDecoder, ViewSpec,
+    Spec, ViewDecoder, ViewSpec, WeightKind,
 };
 use dab_core::channels::{Tail, Tails};
 use dab_core::gaussian::{Full, Gaussian, spectral_work_len};
@@ -83,6 +83,7 @@ pub fn bare(random: &mut Random, kind: CovarianceKind, dim: usize, k: usize, alp
         calibration: None,
         self_test: vec![],
         channels: (kind == CovarianceKind::Constant).then(ChannelsSpec::default),
+        weights: WeightKind::Float32,
         info: vec![],
     }
 }
@@ -91,7 +92,14 @@ pub fn bare(random: &mut Random, kind: CovarianceKind, dim: usize, k: usize, alp
 fn dense(random: &mut Random, inputs: usize, outputs: usize, activation: Activation, scale: f64) -> Dense {
     let gain = scale * (3.0 / inputs as f64).sqrt();
     let weight = random.floats(inputs * outputs, gain);
-    Dense { weight, bias: Some(random.floats(outputs, 0.1 * scale)), outputs, activation, residual: None }
+    Dense {
+        weight,
+        bias: Some(random.floats(outputs, 0.1 * scale)),
+        outputs,
+        activation,
+        residual: None,
+        norm: None,
+    }
 }
 
 /// A random model of any shape: 0 to 3 layers with every activation, residuals, optional parts, weights
@@ -148,6 +156,7 @@ pub fn any(random: &mut Random, kind: CovarianceKind, scale: f64) -> Spec {
         }),
         self_test: vec![],
         channels: None,
+        weights: WeightKind::Float32,
         info: vec![],
     };
     if kind == CovarianceKind::Constant {
@@ -298,7 +307,7 @@ pub fn views() -> Spec {
 }
 
 /// The models of the rows of channels in the table of costs: one view and three views of 64 inputs, 10 classes.
-pub fn cost() -> [(&'static str, Spec); 2] {
+pub fn cost() -> [(&'static str, Spec); 3] {
     let mut random = Random(64);
     let (inputs, dim, k, classes) = (64, 16, 40, 10);
     let mut spec = bare(&mut random, CovarianceKind::Constant, dim, k, 1.0);
@@ -332,12 +341,20 @@ pub fn cost() -> [(&'static str, Spec); 2] {
         tails: Tails::UNIT,
     };
     three.channels.as_mut().expect("channels").views = vec![other.clone(), other];
-    [("one-view", spec), ("three-views", three)]
+    let mut norm_spec = bare(&mut random, CovarianceKind::Diagonal, 4, 4, 1.0);
+    norm_spec.inputs = inputs;
+    norm_spec.layers = vec![
+        norm(&mut random, inputs, Activation::Identity),
+        dense(&mut random, inputs, inputs, Activation::Gelu, 1.0),
+    ];
+    norm_spec.layers[1].residual = Some(Residual { source: 0, before_activation: false });
+    norm_spec.head.weight = random.floats(8 * inputs, 0.4);
+    [("one-view", spec), ("three-views", three), ("norm", norm_spec)]
 }
 
 /// The models of `dab-same-bits`: one of each kind, every activation among them, small enough that a processor
 /// without an FPU runs them 100 000 times in a minute.
-pub fn same_bits() -> [(&'static str, Spec); 4] {
+pub fn same_bits() -> [(&'static str, Spec); 5] {
     let [(_, diagonal), _, (_, mut cholesky), (_, views)] = real();
     let mut random = Random(2);
     cholesky.layers = vec![dense(&mut random, 5, 5, Activation::Elu, 1.0)];
@@ -347,7 +364,41 @@ pub fn same_bits() -> [(&'static str, Spec); 4] {
     spectral.head.weight = random.floats(9 * 4, 4.0);
     spectral.decoder =
         Some(DecoderSpec { weight: random.floats(3, 1.0), bias: None, outputs: 1, task: Task::Regression });
-    [("diagonal", diagonal), ("spectral", spectral), ("cholesky", cholesky), ("views", views)]
+    [
+        ("diagonal", diagonal),
+        ("spectral", spectral),
+        ("cholesky", cholesky),
+        ("views", views),
+        ("bytes", bytes()),
+    ]
+}
+
+/// A model of format 1.2: weights of one byte, a norm before the first layer and one behind it, a residual around both, and
+/// further views.
+pub fn bytes() -> Spec {
+    let mut random = Random(12);
+    let [_, _, _, (_, mut spec)] = real();
+    spec.layers = vec![
+        norm(&mut random, 5, Activation::Identity),
+        dense(&mut random, 5, 5, Activation::Gelu, 1.0),
+        norm(&mut random, 5, Activation::Relu),
+    ];
+    spec.layers[2].residual = Some(Residual { source: 0, before_activation: true });
+    spec.layers[2].bias = None;
+    spec.weights = WeightKind::Int8;
+    spec
+}
+
+/// A LayerNorm with random weights.
+pub fn norm(random: &mut Random, width: usize, activation: Activation) -> Dense {
+    Dense {
+        norm: Some(1e-5),
+        weight: random.floats(width, 1.5),
+        bias: Some(random.floats(width, 0.5)),
+        outputs: width,
+        activation,
+        residual: None,
+    }
 }
 
 /// A Gaussian from raw spectral outputs, with work memory of its own.

@@ -1,7 +1,7 @@
 //! The four shapes of the bench, with pseudo-random weights.
 
 use dab_core::artifact::AlignedBytes;
-use dab_core::artifact::writer::{Codes, Dense, Head, Spec};
+use dab_core::artifact::writer::{Codes, Dense, Head, Spec, WeightKind};
 use dab_core::{Activation, CovarianceKind};
 
 /// Uniform numbers in (−1, 1).
@@ -23,6 +23,8 @@ pub struct Shape {
     pub name: &'static str,
     pub spec: Spec,
     pub bytes: AlignedBytes,
+    /// The same with weights of one byte.
+    pub int8: AlignedBytes,
     pub input: Vec<f32>,
 }
 
@@ -36,6 +38,7 @@ fn shape(name: &'static str, widths: &[usize], covariance: CovarianceKind, dim: 
             outputs: pair[1],
             activation: Activation::Relu,
             residual: None,
+            norm: None,
         });
     }
     let features = widths[widths.len() - 1];
@@ -70,10 +73,13 @@ fn shape(name: &'static str, widths: &[usize], covariance: CovarianceKind, dim: 
         calibration: None,
         self_test: Vec::new(),
         channels: None,
+        weights: WeightKind::Float32,
         info: Vec::new(),
     };
     let bytes = AlignedBytes::from(&*spec.to_bytes().expect("a sound model"));
-    Shape { name, input: random.vec(widths[0], 1.0), spec, bytes }
+    let small = Spec { weights: WeightKind::Int8, ..spec.clone() };
+    let int8 = AlignedBytes::from(&*small.to_bytes().expect("a sound model"));
+    Shape { name, int8, input: random.vec(widths[0], 1.0), spec, bytes }
 }
 
 /// (a) to (d).

@@ -144,7 +144,7 @@ pub struct ChannelsMeta {
 pub struct ViewCounts {
     /// Mean, then inverse standard deviation: this many each.
     pub normalize: usize,
-    /// Head weight.
+    /// Head weight, or its scales.
     pub head_weight: usize,
     /// Head bias.
     pub head_bias: usize,
@@ -159,15 +159,15 @@ pub struct ViewCounts {
 }
 
 impl ViewMeta {
-    /// Sizes of the view's parameters; `None` when they overflow the machine's words.
+    /// Sizes of the view's parameters, those that are bytes aside; `None` when they overflow the machine's words.
     #[must_use]
-    pub fn param_counts(&self, inputs: u32) -> Option<ViewCounts> {
+    pub fn param_counts(&self, inputs: u32, bytes: bool) -> Option<ViewCounts> {
         let size = |a: u32| usize::try_from(a).ok();
         let (inputs, dim, codes) = (size(inputs)?, size(self.dim)?, size(self.codes)?);
         let outputs = size(self.decoder.map_or(0, |d| d.outputs))?;
         Some(ViewCounts {
             normalize: if self.normalized { inputs } else { 0 },
-            head_weight: dim.checked_mul(inputs)?,
+            head_weight: if bytes { dim } else { dim.checked_mul(inputs)? },
             head_bias: dim,
             code_means: codes.checked_mul(dim)?,
             codes,
@@ -198,10 +198,18 @@ impl ChannelsMeta {
 
     /// Values of the extension in the parameters, for a model of that many inputs; `None` on overflow.
     #[must_use]
-    pub fn param_count(&self, inputs: u32) -> Option<usize> {
+    pub fn param_count(&self, inputs: u32, bytes: bool) -> Option<usize> {
         let table = self.ambiguity.map_or(0, |a| usize::from(a.points));
         let fixed = TAIL_VALUES * self.view_count() + 2 * table;
-        self.views.iter().try_fold(fixed, |sum, v| sum.checked_add(v.param_counts(inputs)?.total()?))
+        self.views.iter().try_fold(fixed, |sum, v| sum.checked_add(v.param_counts(inputs, bytes)?.total()?))
+    }
+
+    /// Weights of the heads of the views beside the base, for a model of that many inputs; `None` on overflow.
+    #[must_use]
+    pub fn weight_count(&self, inputs: u32) -> Option<usize> {
+        let inputs = usize::try_from(inputs).ok()?;
+        let view = |v: &ViewMeta| usize::try_from(v.dim).ok()?.checked_mul(inputs);
+        self.views.iter().try_fold(0usize, |sum, v| sum.checked_add(view(v)?))
     }
 
     /// Inputs of the base view's decoder.

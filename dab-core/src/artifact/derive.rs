@@ -46,6 +46,23 @@ pub(super) fn check_reach(table: &[(f32, f32)], held_out: usize, rate: f32) -> R
     table.check_reach(rate).map_err(SpecError::Rates)
 }
 
+/// The scale of every row of `columns` weights, and the rows in units of it: −127 … 127, ties to the even one. A row that is
+/// too small for a scale of the numeric domain is a row of zeros.
+pub(super) fn quantised(weights: &[f32], columns: usize) -> (Vec<f32>, Vec<i8>) {
+    let (mut scales, mut bytes) = (Vec::new(), Vec::new());
+    for row in weights.chunks(columns.max(1)) {
+        let largest = row.iter().fold(0.0f32, |most, w| most.max(w.abs()));
+        let scale = (f64::from(largest) / f64::from(i8::MAX)) as f32;
+        let scale = if scale < SMALLEST { 0.0 } else { scale };
+        scales.push(scale);
+        bytes.extend(row.iter().map(|&w| match scale > 0.0 {
+            true => libm::rint(f64::from(w) / f64::from(scale)).clamp(-127.0, 127.0) as i8,
+            false => 0,
+        }));
+    }
+    (scales, bytes)
+}
+
 pub(super) fn inverse_std(part: &str, std: &[f32]) -> Result<Vec<f32>, SpecError> {
     let invert = |(index, &value): (usize, &f32)| {
         check_finite(part, index, value.into())?;
@@ -162,6 +179,14 @@ fn thin(table: &mut Vec<(f32, usize)>, max: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn weights_round_to_the_nearest_of_255_and_ties_to_the_even_one() {
+        let (scales, bytes) =
+            quantised(&[127.0, -2.5, 3.5, 0.5, -254.0, 0.0, 2.9, 3.0, 1e-20, 0.0, 0.0, 0.0], 4);
+        assert_eq!(scales, [1.0, 2.0, 0.0]);
+        assert_eq!(bytes, [127, -2, 4, 0, -127, 0, 1, 2, 0, 0, 0, 0]);
+    }
 
     #[test]
     fn probabilities_stay_distinct_beyond_the_precision_of_f32() {

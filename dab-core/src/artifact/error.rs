@@ -60,6 +60,8 @@ pub enum Part {
     AmbiguityPValues,
     /// Codes that were taught.
     Taught,
+    /// Weights that are bytes, and the zeros behind them.
+    Weights,
 }
 
 /// Why bytes are not a model. A later version of the format may add reasons.
@@ -137,6 +139,16 @@ pub enum ArtifactError {
     Residual {
         /// The layer that adds it, counting from 0.
         layer: usize,
+    },
+    /// A LayerNorm has other inputs than outputs, or there is no such layer.
+    Norm {
+        /// The layer, counting from 0.
+        layer: usize,
+    },
+    /// The file is sound, and this build was made without the code for it: a cargo feature of dab-core.
+    LeftOut {
+        /// The feature.
+        feature: &'static str,
     },
     /// A channel needs a decoder that the model does not have.
     Channels {
@@ -221,6 +233,7 @@ impl fmt::Display for Part {
             Self::AmbiguityScores => "ambiguity.score",
             Self::AmbiguityPValues => "ambiguity.p_value",
             Self::Taught => "taught",
+            Self::Weights => "weights",
         })
     }
 }
@@ -258,6 +271,12 @@ impl fmt::Display for ArtifactError {
             Self::MetaNotCanonical => write!(f, "the meta section is not in its shortest encoding"),
             Self::Limit { field, value, max } => write!(f, "{field} is {value}, allowed are 1 to {max}"),
             Self::Residual { layer } => write!(f, "the residual of layer {layer} does not fit"),
+            Self::Norm { layer } => {
+                write!(f, "the norm of layer {layer} has no layer of as many inputs as outputs")
+            }
+            Self::LeftOut { feature } => {
+                write!(f, "this build has no code for the artifact: dab-core needs its feature `{feature}`")
+            }
             Self::Channels { field } => write!(f, "{field} needs a decoder that the model does not have"),
             Self::ParamCount { expected, found } => {
                 write!(f, "the model needs {expected} parameters and has {found}")

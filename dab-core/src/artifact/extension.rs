@@ -3,13 +3,15 @@
 use heapless::Vec;
 
 use super::channels::{AmbiguityMeta, BaseMeta, ChannelsMeta, TAIL_VALUES, ViewDecoderMeta, ViewMeta};
+use super::checks::{Allowed, check_calibration, limit};
 use super::error::{ArtifactError, Part};
-use super::reader::{Allowed, Fields, Parameters, check_calibration, limit};
+use super::reader::{Fields, Parameters};
 use super::schema::{DecoderReads, MAX_CALIBRATION, MAX_CODES, MAX_DIM_DIAGONAL, MAX_WIDTH, Meta, Task};
 use crate::calibration::{Calibration, Rates};
 use crate::channels::Tails;
 use crate::codebook::{CodebookView, PrecisionLayout};
 use crate::linalg::dot::take;
+use crate::linalg::int8::Weights;
 use crate::model::Decoder;
 
 /// The extension of a checked model.
@@ -20,6 +22,8 @@ pub(crate) struct Channels<'a> {
     tails: &'a [f32],
     /// The parameters of the other views, one after another.
     views: &'a [f32],
+    /// Weights of their heads, where they are bytes.
+    pub(crate) weights: &'a [i8],
     /// The table of A and the rate of ambiguous.
     pub(crate) ambiguity: Option<(Calibration<'a>, f32)>,
 }
@@ -29,7 +33,7 @@ pub(crate) struct View<'a> {
     pub(crate) meta: ViewMeta,
     pub(crate) normalize_mean: &'a [f32],
     pub(crate) normalize_inverse_std: &'a [f32],
-    pub(crate) head_weight: &'a [f32],
+    pub(crate) head_weight: Weights<'a>,
     pub(crate) head_bias: &'a [f32],
     pub(crate) codebook: CodebookView<'a>,
     pub(crate) decoder: Option<Decoder<'a>>,
@@ -44,20 +48,28 @@ impl<'a> Channels<'a> {
 
     /// The views beside the base, in their order.
     #[inline(always)]
-    pub(crate) fn views(&self, inputs: u32) -> impl Iterator<Item = View<'a>> + use<'a, '_> {
-        let (mut rest, mut tails) = (self.views, self.tails);
+    pub(crate) fn views(&self, inputs: u32, bytes: bool) -> impl Iterator<Item = View<'a>> + use<'a, '_> {
+        let (mut rest, mut tails, mut weights) = (self.views, self.tails, self.weights);
         self.meta.views.iter().map(move |meta| {
             (_, tails) = take(tails, TAIL_VALUES);
-            view(meta, inputs, &mut rest, Tails::from_values(tails))
+            let values;
+            (values, weights) = take(weights, if bytes { (meta.dim * inputs) as usize } else { 0 });
+            view(meta, inputs, bytes.then_some(values), &mut rest, Tails::from_values(tails))
         })
     }
 }
 
 /// The next view of `rest`.
 #[cfg_attr(target_pointer_width = "64", inline(always))]
-fn view<'a>(meta: &ViewMeta, inputs: u32, rest: &mut &'a [f32], tails: Tails) -> View<'a> {
+fn view<'a>(
+    meta: &ViewMeta,
+    inputs: u32,
+    bytes: Option<&'a [i8]>,
+    rest: &mut &'a [f32],
+    tails: Tails,
+) -> View<'a> {
     // The reader found that the counts fit the file, so that none of them overflowed.
-    let counts = meta.param_counts(inputs).unwrap_or_default();
+    let counts = meta.param_counts(inputs, bytes.is_some()).unwrap_or_default();
     let mut next = |n| {
         let (taken, after) = take(rest, n);
         *rest = after;
@@ -67,7 +79,7 @@ fn view<'a>(meta: &ViewMeta, inputs: u32, rest: &mut &'a [f32], tails: Tails) ->
         meta: *meta,
         normalize_mean: next(counts.normalize),
         normalize_inverse_std: next(counts.normalize),
-        head_weight: next(counts.head_weight),
+        head_weight: Weights::new(next(counts.head_weight), bytes),
         head_bias: next(counts.head_bias),
         codebook: CodebookView {
             dim: meta.dim as usize,
@@ -152,6 +164,7 @@ pub(super) fn check_decoders(channels: &ChannelsMeta, meta: &Meta) -> Result<(),
 pub(super) fn values<'a>(
     meta: ChannelsMeta,
     inputs: u32,
+    bytes: bool,
     params: &mut Parameters<'a>,
 ) -> Result<Channels<'a>, ArtifactError> {
     // Every second one is a scale.
@@ -160,11 +173,12 @@ pub(super) fn values<'a>(
     let views = params.rest();
     let mut used = 0;
     for view in &meta.views {
-        let counts = view.param_counts(inputs).unwrap_or_default();
+        let counts = view.param_counts(inputs, bytes).unwrap_or_default();
+        let head = if bytes { &Allowed::ALPHA } else { &Allowed::DOMAIN };
         for (n, part, allowed) in [
             (counts.normalize, Part::ViewNormalizeMean, &Allowed::DOMAIN),
             (counts.normalize, Part::ViewNormalizeInverseStd, &Allowed::POSITIVE),
-            (counts.head_weight, Part::ViewHeadWeight, &Allowed::DOMAIN),
+            (counts.head_weight, Part::ViewHeadWeight, head),
             (counts.head_bias, Part::ViewHeadBias, &Allowed::DOMAIN),
             (counts.code_means, Part::ViewCodeMeans, &Allowed::DOMAIN),
             (counts.codes, Part::ViewCodePriors, &Allowed::PRIOR),
@@ -181,7 +195,7 @@ pub(super) fn values<'a>(
     let ambiguity = meta
         .ambiguity
         .map(|a| (Calibration { scores, p_values, held_out: a.held_out }, f32::from_le_bytes(a.rate)));
-    Ok(Channels { meta, tails, views, ambiguity })
+    Ok(Channels { meta, tails, views, weights: &[], ambiguity })
 }
 
 /// The calibration table of the ambiguity, and its rate.

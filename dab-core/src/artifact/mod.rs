@@ -7,6 +7,7 @@
 #[cfg(feature = "alloc")]
 pub mod aligned;
 mod channels;
+mod checks;
 pub(crate) mod crc;
 #[cfg(feature = "alloc")]
 mod derive;
@@ -15,6 +16,8 @@ pub mod error;
 pub(crate) mod extension;
 pub mod info;
 pub mod names;
+#[cfg(feature = "alloc")]
+pub mod quantise;
 pub(crate) mod reader;
 pub mod schema;
 #[cfg(feature = "alloc")]

@@ -11,33 +11,30 @@
 use heapless::Vec;
 use serde::de::DeserializeOwned;
 
+use super::checks::{
+    Allowed, check_assignment, check_build, check_calibration, check_codebook, check_layers, check_limits,
+    check_norms, check_residuals, limit,
+};
 use super::crc::crc32c;
 use super::error::{ArtifactError, Part};
 use super::extension;
 use super::schema::{
-    CHANNELS, CHANNELS_SCHEMA_KEY, CalibrationMeta, ChannelsMeta, CovarianceKind, DecoderMeta, HeadMeta,
-    LayerMeta, ParamCounts, Residual, SelfTestMeta, TAUGHT,
+    CHANNELS, CalibrationMeta, ChannelsMeta, CovarianceKind, DecoderMeta, HeadMeta, INT8, LayerMeta, NORMS,
+    ParamCounts, Residual, SelfTestMeta, TAUGHT,
 };
-use super::schema::{
-    HEADER_LEN, KNOWN_INCOMPATIBLE, MAGIC, MAJOR, MAX_CALIBRATION, MAX_CODES, MAX_DIM_DIAGONAL, MAX_DIM_FULL,
-    MAX_SELF_TESTS, MAX_WIDTH, Meta, PARAMS_ALIGN, SCHEMA_KEY,
-};
+use super::schema::{HEADER_LEN, KNOWN_INCOMPATIBLE, MAGIC, MAJOR, Meta, PARAMS_ALIGN, SCHEMA_KEYS};
 use super::taught;
 use crate::calibration::{Calibration, Rates};
 use crate::codebook::{CodebookView, PrecisionLayout};
 use crate::linalg::dot::take;
-use crate::linalg::triangle::{Layout, Triangle};
+use crate::linalg::triangle::Layout;
 use crate::model::{Decoder, Model, SelfTest};
-use crate::scalar::{SMALLEST, in_domain};
-
-/// Priors are f32 roundings of numbers that sum to 1.
-const PRIOR_SUM_TOLERANCE: f32 = 1e-3;
 
 /// Where the sections of a file lie.
 pub(super) struct Sections<'a> {
-    /// Whether the file has the feature bit of the channels.
-    pub(super) channels: bool,
-    /// Whether it has that of taught codes.
+    /// The incompatible-feature bits, all of them known.
+    pub(super) features: u32,
+    /// Whether the file has taught codes.
     pub(super) taught: bool,
     pub(super) meta: &'a [u8],
     pub(super) params: &'a [u8],
@@ -77,9 +74,9 @@ pub(super) fn sections(bytes: &[u8]) -> Result<Sections<'_>, ArtifactError> {
     if unknown != 0 {
         return Err(ArtifactError::IncompatibleFeatures { bits: unknown });
     }
-    let channels = u32_at(header, 16) & KNOWN_INCOMPATIBLE & CHANNELS != 0;
-    let taught = u32_at(header, 16) & KNOWN_INCOMPATIBLE & TAUGHT != 0;
-    let key = if channels { CHANNELS_SCHEMA_KEY } else { SCHEMA_KEY };
+    let features = u32_at(header, 16) & KNOWN_INCOMPATIBLE;
+    let taught = features & TAUGHT != 0;
+    let key = SCHEMA_KEYS.get((features & !TAUGHT) as usize).copied().unwrap_or(0);
     if u64_at(header, 48) != if taught { taught::schema_key(key) } else { key } {
         return Err(ArtifactError::Schema { found: u64_at(header, 48) });
     }
@@ -94,15 +91,14 @@ pub(super) fn sections(bytes: &[u8]) -> Result<Sections<'_>, ArtifactError> {
     if stored != computed {
         return Err(ArtifactError::BodyChecksum { stored, computed });
     }
-    section_layout(bytes, header, channels, taught).ok_or(ArtifactError::SectionLayout)?
+    section_layout(bytes, header, features).ok_or(ArtifactError::SectionLayout)?
 }
 
 /// The sections, each where the one encoding of a model has it; `None` if one lies elsewhere.
 fn section_layout<'a>(
     bytes: &'a [u8],
     header: &[u8],
-    channels: bool,
-    taught: bool,
+    features: u32,
 ) -> Option<Result<Sections<'a>, ArtifactError>> {
     let section = |at| (u32_at(header, at) as usize, u32_at(header, at + 4) as usize);
     let ((meta, meta_len), (params, params_len), (info, info_len)) = (section(24), section(32), section(40));
@@ -120,8 +116,8 @@ fn section_layout<'a>(
         return Some(Err(ArtifactError::Padding { offset: meta_end + i }));
     }
     Some(Ok(Sections {
-        channels,
-        taught,
+        features,
+        taught: features & TAUGHT != 0,
         meta: bytes.get(meta..meta_end)?,
         params: bytes.get(params..info)?,
         info: bytes.get(info..)?,
@@ -193,13 +189,19 @@ impl Fields<'_> {
                 })
             })?,
             self_test: SelfTestMeta { vectors: self.next()?, digest: self.bytes()? },
+            norms: 0,
+            int8: false,
         })
     }
 }
 
-fn decode_meta(bytes: &[u8], channels: bool) -> Result<(Meta, Option<ChannelsMeta>), ArtifactError> {
+fn decode_meta(bytes: &[u8], features: u32) -> Result<(Meta, Option<ChannelsMeta>), ArtifactError> {
+    // Without a cargo feature its bit was refused above; said once more, so that the compiler leaves out all that follows
+    // from it.
+    let channels = cfg!(feature = "channels") && features & CHANNELS != 0;
+    let norms = cfg!(feature = "layer-norm") && features & NORMS != 0;
     let mut fields = Fields { rest: bytes, canonical: true };
-    let meta = fields.meta().ok_or(ArtifactError::MetaEncoding)?;
+    let mut meta = fields.meta().ok_or(ArtifactError::MetaEncoding)?;
     // Format 1.0 does not know this number.
     if !channels && meta.head.covariance == CovarianceKind::Constant {
         return Err(ArtifactError::MetaEncoding);
@@ -208,129 +210,14 @@ fn decode_meta(bytes: &[u8], channels: bool) -> Result<(Meta, Option<ChannelsMet
     if channels {
         extension = Some(fields.channels().ok_or(ArtifactError::MetaEncoding)?);
     }
+    if norms {
+        meta.norms = fields.next().ok_or(ArtifactError::MetaEncoding)?;
+    }
+    meta.int8 = cfg!(feature = "int8") && features & INT8 != 0;
     if !fields.rest.is_empty() {
         return Err(ArtifactError::MetaTrailingBytes { left: fields.rest.len() });
     }
     if fields.canonical { Ok((meta, extension)) } else { Err(ArtifactError::MetaNotCanonical) }
-}
-
-/// Whether a size is at least 1 and at most `max`.
-pub(super) fn limit(field: &'static str, value: u32, max: u32) -> Result<(), ArtifactError> {
-    if (1..=max).contains(&value) { Ok(()) } else { Err(ArtifactError::Limit { field, value, max }) }
-}
-
-/// Sizes within the limits of the format.
-fn check_limits(meta: &Meta) -> Result<(), ArtifactError> {
-    limit("inputs", meta.inputs, MAX_WIDTH)?;
-    for layer in &meta.layers {
-        limit("layers.outputs", layer.outputs, MAX_WIDTH)?;
-    }
-    let max_dim = match meta.head.covariance {
-        CovarianceKind::Diagonal | CovarianceKind::Constant => MAX_DIM_DIAGONAL,
-        CovarianceKind::Spectral | CovarianceKind::Cholesky => MAX_DIM_FULL,
-    };
-    limit("dim", meta.dim, max_dim)?;
-    limit("codes", meta.codes, MAX_CODES)?;
-    if let Some(decoder) = meta.decoder {
-        limit("decoder.outputs", decoder.outputs, MAX_WIDTH)?;
-    }
-    if let Some(calibration) = meta.calibration {
-        limit("calibration.points", calibration.points.into(), MAX_CALIBRATION.into())?;
-        limit("calibration.held_out", calibration.held_out, u32::MAX)?;
-    }
-    limit("self_test.vectors", meta.self_test.vectors.into(), MAX_SELF_TESTS.into())
-}
-
-/// Residuals refer backwards, to an activation of the same width, and one slot of memory holds them all.
-fn check_residuals(meta: &Meta) -> Result<(), ArtifactError> {
-    let width = |activation: usize| match activation.checked_sub(1) {
-        None => Some(meta.inputs),
-        Some(layer) => meta.layers.get(layer).map(|l| l.outputs),
-    };
-    let mut last: Option<(usize, usize)> = None;
-    for (i, layer) in meta.layers.iter().enumerate() {
-        let Some(residual) = layer.residual else { continue };
-        let source = usize::from(residual.source);
-        let free =
-            last.is_none_or(|(source_before, layer_before)| source == source_before || source > layer_before);
-        if source > i || width(source) != Some(layer.outputs) || !free {
-            return Err(ArtifactError::Residual { layer: i });
-        }
-        last = Some((source, i));
-    }
-    Ok(())
-}
-
-/// What the values of a part may be.
-pub(super) struct Allowed {
-    least: f32,
-    most: f32,
-    /// Whether they are in the numeric domain, too.
-    domain: bool,
-}
-
-impl Allowed {
-    pub(super) const FINITE: Self = Self { least: f32::MIN, most: f32::MAX, domain: false };
-    const NOT_NEGATIVE: Self = Self { least: 0.0, ..Self::FINITE };
-    pub(super) const DOMAIN: Self = Self { domain: true, ..Self::FINITE };
-    pub(super) const POSITIVE: Self = Self { least: SMALLEST, ..Self::DOMAIN };
-    pub(super) const ALPHA: Self = Self { least: 0.0, ..Self::DOMAIN };
-    pub(super) const PRIOR: Self = Self { most: 1.0, ..Self::ALPHA };
-    pub(super) const PROBABILITY: Self =
-        Self { least: f32::from_bits(1), most: 1.0f32.next_down(), domain: false };
-
-    /// Never −0: it would be a second encoding of a model.
-    pub(super) fn has(&self, x: f32) -> bool {
-        let positive_zero = x != 0.0 || x.is_sign_positive();
-        self.least <= x && x <= self.most && (!self.domain || in_domain(x)) && positive_zero
-    }
-}
-
-fn check_codebook(codes: &CodebookView<'_>) -> Result<(), ArtifactError> {
-    let mut precisions = codes.precisions;
-    for code in 0..codes.len() {
-        let (precision, rest) = take(precisions, codes.layout.stride(codes.dim));
-        precisions = rest;
-        let positive = match codes.layout {
-            PrecisionLayout::Diagonal | PrecisionLayout::Identity => precision.iter().all(|&p| p > 0.0),
-            PrecisionLayout::Full(layout) => {
-                let rows = Triangle::new(precision, codes.dim, layout);
-                (0..codes.dim).all(|i| rows.diagonal(i) > 0.0)
-            }
-        };
-        if !positive {
-            return Err(ArtifactError::NotPositiveDefinite { code });
-        }
-    }
-    check_assignment(codes)
-}
-
-/// The sum of the priors, and α.
-pub(super) fn check_assignment(codes: &CodebookView<'_>) -> Result<(), ArtifactError> {
-    let sum = crate::linalg::dot::sum(codes.priors, |p| p);
-    if (sum - 1.0).abs() > PRIOR_SUM_TOLERANCE {
-        return Err(ArtifactError::PriorSum);
-    }
-    if Allowed::ALPHA.has(codes.alpha) { Ok(()) } else { Err(ArtifactError::Alpha) }
-}
-
-pub(super) fn check_calibration(table: &Calibration<'_>) -> Result<(), ArtifactError> {
-    for (i, (s, p)) in table.scores.windows(2).zip(table.p_values.windows(2)).enumerate() {
-        if let ([s0, s1], [p0, p1]) = (s, p)
-            && !(s0 < s1 && p0 > p1)
-        {
-            return Err(ArtifactError::CalibrationOrder { index: i + 1 });
-        }
-    }
-    // The last p is 1 / (n + 1), rounded; in f32, as a small machine has no other arithmetic: exact below 2²⁴ held-out
-    // inputs, and within three units in the last place beyond.
-    let smallest = 1.0 / (table.held_out as f32 + 1.0);
-    let slack = if table.held_out < 1 << 24 { 0 } else { 3 };
-    if table.p_values.last().is_some_and(|p| p.to_bits().abs_diff(smallest.to_bits()) <= slack) {
-        Ok(())
-    } else {
-        Err(ArtifactError::CalibrationOrder { index: table.p_values.len().saturating_sub(1) })
-    }
 }
 
 /// The parameters that were not taken yet.
@@ -357,6 +244,21 @@ impl<'a> Parameters<'a> {
         self.next_pairs(n, part, [allowed; 2])
     }
 
+    /// The `n` weights of one byte with which the parameters end, and the zeros that fill the last word.
+    fn bytes(&mut self, n: usize) -> Result<&'a [i8], ArtifactError> {
+        if !cfg!(feature = "int8") {
+            return Ok(&[]);
+        }
+        let all: &[i8] = bytemuck::try_cast_slice(self.0).map_err(|_| ArtifactError::Misaligned)?;
+        let (weights, padding) = take(all, n);
+        // −128 has no counterpart, so no writer makes it.
+        let wrong = weights.iter().position(|&w| w == i8::MIN);
+        match wrong.or_else(|| padding.iter().position(|&w| w != 0).map(|i| n + i)) {
+            Some(index) => Err(ArtifactError::OutOfRange { part: Part::Weights, index }),
+            None => Ok(weights),
+        }
+    }
+
     /// The next `n` values, checked: those at even places by the first rule, those at odd ones by the second.
     #[inline(never)]
     pub(super) fn next_pairs(
@@ -381,14 +283,17 @@ impl<'a> Parameters<'a> {
 /// Reads and checks a whole artifact.
 pub(crate) fn read(bytes: &[u8]) -> Result<Model<'_>, ArtifactError> {
     let sections = sections(bytes)?;
-    // Without the feature the bit was refused above; said once more, so that the compiler leaves out all that follows from it.
-    let has_channels = cfg!(feature = "channels") && sections.channels;
-    let (meta, channels) = decode_meta(sections.meta, has_channels)?;
+    let (meta, channels) = decode_meta(sections.meta, sections.features)?;
+    check_build(&meta)?;
     check_limits(&meta)?;
     if let Some(channels) = &channels {
         extension::check_limits(channels)?;
     }
+    if sections.features & NORMS != 0 {
+        limit("norms", meta.norms.into(), u16::MAX.into())?;
+    }
     check_residuals(&meta)?;
+    check_norms(&meta)?;
     if let Some(channels) = &channels {
         extension::check_decoders(channels, &meta)?;
     }
@@ -409,7 +314,9 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Model<'_>, ArtifactError> {
     let normalize_inverse_std =
         params.next(counts.normalize, Part::NormalizeInverseStd, &Allowed::POSITIVE)?;
     let layer_params = params.next(counts.layers, Part::Layers, &Allowed::DOMAIN)?;
-    let head_weight = params.next(counts.head_weight, Part::HeadWeight, &Allowed::DOMAIN)?;
+    check_layers(&meta, layer_params)?;
+    let head_allowed = if meta.has_bytes() { &Allowed::ALPHA } else { &Allowed::DOMAIN };
+    let head_weight = params.next(counts.head_weight, Part::HeadWeight, head_allowed)?;
     let head_bias = params.next(counts.head_bias, Part::HeadBias, &Allowed::DOMAIN)?;
     let codebook = CodebookView {
         dim: meta.dim as usize,
@@ -433,16 +340,22 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Model<'_>, ArtifactError> {
         answers: params.next(counts.self_test_answers, Part::SelfTestAnswers, &Allowed::NOT_NEGATIVE)?,
         digest: u32::from_le_bytes(meta.self_test.digest),
     };
-    let channels = match channels {
-        Some(channels) => Some(extension::values(channels, meta.inputs, &mut params)?),
+    let mut channels = match channels {
+        Some(channels) => Some(extension::values(channels, meta.inputs, meta.has_bytes(), &mut params)?),
         None => None,
     };
+    let weights = params.bytes(counts.weights)?;
+    let view_weights = channels.as_ref().and_then(|c| c.meta.weight_count(meta.inputs)).unwrap_or(0);
+    let (weights, view_weights) = take(weights, weights.len().saturating_sub(view_weights));
+    if let Some(channels) = &mut channels {
+        channels.weights = view_weights;
+    }
     let taught =
         if has_taught { Some(taught::values(taught_words, taught_codes, codebook.dim)?) } else { None };
 
     check_codebook(&codebook)?;
     if let Some(channels) = &channels {
-        for view in channels.views(meta.inputs) {
+        for view in channels.views(meta.inputs, meta.has_bytes()) {
             check_assignment(&view.codebook)?;
         }
     }
@@ -471,6 +384,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Model<'_>, ArtifactError> {
         layer_params,
         head_weight,
         head_bias,
+        weights,
         codebook,
         decoder,
         calibration,

@@ -30,8 +30,14 @@ pub(crate) const CHANNELS_MINOR: u16 = 1;
 /// The minor version of a file with taught codes.
 #[cfg_attr(not(feature = "alloc"), expect(dead_code, reason = "only a writer needs it"))]
 pub(crate) const TAUGHT_MINOR: u16 = 2;
+/// Incompatible-feature bit of format 1.2: some layers are LayerNorms.
+pub const NORMS: u32 = 2;
+/// Incompatible-feature bit of format 1.2: the weights of dense layers and heads are bytes.
+pub const INT8: u32 = 4;
 /// Incompatible-feature bits that this crate knows.
-pub const KNOWN_INCOMPATIBLE: u32 = if cfg!(feature = "channels") { CHANNELS | TAUGHT } else { 0 };
+pub const KNOWN_INCOMPATIBLE: u32 = if cfg!(feature = "channels") { CHANNELS | TAUGHT } else { 0 }
+    | if cfg!(feature = "layer-norm") { NORMS } else { 0 }
+    | if cfg!(feature = "int8") { INT8 } else { 0 };
 /// Bytes before the first section.
 pub const HEADER_LEN: usize = 64;
 /// The parameters start at a multiple of this.
@@ -92,6 +98,28 @@ pub const CHANNELS_SCHEMA: &str = concat!(
 pub const SCHEMA_KEY: u64 = fnv_1a(SCHEMA);
 /// FNV-1a of [`CHANNELS_SCHEMA`].
 pub const CHANNELS_SCHEMA_KEY: u64 = fnv_1a(CHANNELS_SCHEMA);
+
+/// What follows [`SCHEMA`] or [`CHANNELS_SCHEMA`] in the schema of a file with the feature bit [`NORMS`].
+pub const NORMS_SCHEMA: &str = " norms:u16 params:[layer.epsilon]";
+/// What follows all that in the schema of a file with the feature bit [`INT8`].
+pub const INT8_SCHEMA: &str = " params:[layer.scale head.scale views.head.scale weights:[i8]]";
+
+/// The schema keys by the feature bits of a file.
+pub const SCHEMA_KEYS: [u64; 8] = {
+    let (mut keys, mut features) = ([0; 8], 0);
+    while features < keys.len() {
+        let mut key = if features as u32 & CHANNELS != 0 { CHANNELS_SCHEMA_KEY } else { SCHEMA_KEY };
+        if features as u32 & NORMS != 0 {
+            key = fnv_1a_from(key, NORMS_SCHEMA);
+        }
+        if features as u32 & INT8 != 0 {
+            key = fnv_1a_from(key, INT8_SCHEMA);
+        }
+        keys[features] = key;
+        features += 1;
+    }
+    keys
+};
 
 const fn fnv_1a(text: &str) -> u64 {
     fnv_1a_from(0xcbf2_9ce4_8422_2325, text)
@@ -259,6 +287,12 @@ pub struct Meta {
     pub calibration: Option<CalibrationMeta>,
     /// Known answers.
     pub self_test: SelfTestMeta,
+    /// Bit n: layer n is a LayerNorm. It follows everything else in a file with the feature bit [`NORMS`].
+    #[serde(skip)]
+    pub norms: u16,
+    /// Whether the file has the feature bit [`INT8`].
+    #[serde(skip)]
+    pub int8: bool,
 }
 
 /// How many values each part of the parameters has, in their order in the file.
@@ -266,9 +300,9 @@ pub struct Meta {
 pub struct ParamCounts {
     /// Mean, then inverse standard deviation: this many each.
     pub normalize: usize,
-    /// All weights and biases of all layers.
+    /// All weights (or scales, where the weights are bytes) and biases of all layers.
     pub layers: usize,
-    /// Head weight.
+    /// Head weight, or its scales.
     pub head_weight: usize,
     /// Head bias.
     pub head_bias: usize,
@@ -292,6 +326,8 @@ pub struct ParamCounts {
     pub self_test_answers: usize,
     /// Everything that a file with channels has behind these.
     pub channels: usize,
+    /// Weights that are bytes: those of all dense layers, of the head, and of the heads of further views.
+    pub weights: usize,
 }
 
 impl Meta {
@@ -301,28 +337,57 @@ impl Meta {
         self.layers.last().map_or(self.inputs, |layer| layer.outputs)
     }
 
+    /// Whether layer `layer` is a LayerNorm.
+    #[must_use]
+    pub fn is_norm(&self, layer: usize) -> bool {
+        cfg!(feature = "layer-norm")
+            && layer < MAX_LAYERS
+            && self.norms & 1u16.checked_shl(layer as u32).unwrap_or(0) != 0
+    }
+
+    /// Whether the weights of dense layers and heads are bytes.
+    #[must_use]
+    pub const fn has_bytes(&self) -> bool {
+        // A program without one of the two kinds has no code for it.
+        cfg!(feature = "int8") && (self.int8 || !cfg!(feature = "float32"))
+    }
+
     /// Sizes of the parameters; `None` when they overflow the machine's words.
     #[must_use]
     pub fn param_counts(&self, channels: Option<&ChannelsMeta>) -> Option<ParamCounts> {
         let product = |a: u32, b: usize| usize::try_from(a).ok()?.checked_mul(b);
         let size = |a: u32| usize::try_from(a).ok();
         let (inputs, dim, codes) = (size(self.inputs)?, size(self.dim)?, size(self.codes)?);
-        let mut layers = 0usize;
+        let (mut layers, mut weights) = (0usize, 0usize);
         let mut width = inputs;
-        for layer in &self.layers {
+        for (i, layer) in self.layers.iter().enumerate() {
             let outputs = size(layer.outputs)?;
-            layers = layers.checked_add(outputs.checked_mul(width)?)?;
+            let product = outputs.checked_mul(width)?;
+            layers = layers.checked_add(match (self.is_norm(i), self.has_bytes()) {
+                (true, _) => outputs.checked_add(1)?,
+                (false, true) => {
+                    weights = weights.checked_add(product)?;
+                    outputs
+                }
+                (false, false) => product,
+            })?;
             layers = layers.checked_add(if layer.bias { outputs } else { 0 })?;
             width = outputs;
         }
         let raw = self.head.covariance.raw_len(dim);
+        let mut head_weight = raw.checked_mul(width)?;
+        if self.has_bytes() {
+            weights = weights.checked_add(head_weight)?;
+            weights = weights.checked_add(channels.map_or(Some(0), |c| c.weight_count(self.inputs))?)?;
+            head_weight = raw;
+        }
         let decoder = self.decoder.map_or(0, |d| d.outputs);
         let decoder_inputs = size(channels.map_or(self.dim, |c| c.decoder_inputs(self.inputs, self.dim)))?;
         let vectors = usize::from(self.self_test.vectors);
         Some(ParamCounts {
             normalize: if self.normalized { inputs } else { 0 },
             layers,
-            head_weight: raw.checked_mul(width)?,
+            head_weight,
             head_bias: if self.head.bias { raw } else { 0 },
             code_means: product(self.codes, dim)?,
             code_precisions: product(self.codes, self.head.covariance.precision_len(dim))?,
@@ -333,18 +398,19 @@ impl Meta {
             calibration: self.calibration.map_or(0, |c| usize::from(c.points)),
             self_test_inputs: inputs.checked_mul(vectors)?,
             self_test_answers: vectors,
-            channels: channels.map_or(Some(0), |c| c.param_count(self.inputs))?,
+            channels: channels.map_or(Some(0), |c| c.param_count(self.inputs, self.has_bytes()))?,
+            weights,
         })
     }
 }
 
 impl ParamCounts {
-    /// Values in the whole section; `None` on overflow.
+    /// Values of four bytes in the whole section, those that hold weights of one byte included; `None` on overflow.
     #[must_use]
     pub fn total(&self) -> Option<usize> {
         let Self { normalize, layers, head_weight, head_bias, code_means, code_precisions, .. } = *self;
         let Self { code_log_dets, codes, decoder_weight, decoder_bias, calibration, .. } = *self;
-        let Self { self_test_inputs, self_test_answers, channels, .. } = *self;
+        let Self { self_test_inputs, self_test_answers, channels, weights, .. } = *self;
         let parts = [
             normalize,
             normalize,
@@ -362,6 +428,7 @@ impl ParamCounts {
             self_test_inputs,
             self_test_answers,
             channels,
+            weights.div_ceil(4),
         ];
         parts.iter().try_fold(0usize, |sum, &n| sum.checked_add(n))
     }

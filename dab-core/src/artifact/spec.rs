@@ -19,10 +19,22 @@ pub struct Normalization {
     pub std: Vec<f32>,
 }
 
-/// One dense layer.
+/// How the weights of dense layers and heads are stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WeightKind {
+    /// Four bytes each.
+    #[default]
+    Float32,
+    /// One byte each, and a scale for each row: format 1.2.
+    Int8,
+}
+
+/// One dense layer, or a norm.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Dense {
-    /// Row-major `[outputs, inputs]`.
+    /// ε of a LayerNorm over all values, which has one weight for each of them; `None` for a dense layer.
+    pub norm: Option<f32>,
+    /// Row-major `[outputs, inputs]`; `[outputs]` of a norm.
     pub weight: Vec<f32>,
     /// One per output.
     pub bias: Option<Vec<f32>>,
@@ -183,6 +195,8 @@ pub struct Spec {
     pub self_test: Vec<Vec<f32>>,
     /// Channels and further views: format 1.1. Without them the file is one of format 1.0.
     pub channels: Option<ChannelsSpec>,
+    /// How weights are stored.
+    pub weights: WeightKind,
     /// Names, units, provenance: key–value strings for people and host tools.
     pub info: Vec<(String, String)>,
 }

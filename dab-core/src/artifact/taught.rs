@@ -10,8 +10,9 @@
 #[cfg(feature = "alloc")]
 mod write;
 
+use super::checks::{Allowed, limit};
 use super::error::{ArtifactError, Part};
-use super::reader::{Allowed, Parameters, limit};
+use super::reader::Parameters;
 use super::schema::{MAX_CODES, fnv_1a_from};
 use crate::codebook::{CodebookView, PrecisionLayout};
 

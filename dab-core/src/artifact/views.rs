@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::derive::{calibration_table, check_reach, inverse_std, priors};
 use super::schema::{AmbiguityMeta, BaseMeta, ChannelsMeta, MAX_EXTRA_VIEWS, ViewDecoderMeta, ViewMeta};
-use super::spec::{AmbiguitySpec, ChannelsSpec, SpecError, ViewSpec};
+use super::spec::{AmbiguitySpec, ChannelsSpec, SpecError, ViewSpec, WeightKind};
 use super::writer::{Params, size};
 use crate::calibration::Rates;
 
@@ -28,15 +28,16 @@ impl ChannelsSpec {
     }
 
     /// The parameters, in the file's order.
-    pub(super) fn params(&self, inputs: usize) -> Result<Vec<f32>, SpecError> {
-        let mut params = Params::default();
+    pub(super) fn params(&self, inputs: usize, kind: WeightKind) -> Result<Params, SpecError> {
+        let mut params = Params::new(kind);
         let base = [(0, &self.base.tails)];
         let others = self.views.iter().enumerate().map(|(i, view)| (i + 1, &view.tails));
         for (i, tails) in base.into_iter().chain(others) {
             let (part, values) = (format!("tails.{i}"), tails.values());
             params.push(&part, &values, values.len())?;
-            let scale =
-                |at: &usize| params.0.len().checked_sub(values.len()).and_then(|n| params.0.get(n + at));
+            let scale = |at: &usize| {
+                params.floats.len().checked_sub(values.len()).and_then(|n| params.floats.get(n + at))
+            };
             if let Some(index) = (1..values.len()).step_by(2).find(|at| scale(at).is_none_or(|&b| b <= 0.0)) {
                 let value = values.get(index).copied().unwrap_or(0.0).into();
                 return Err(SpecError::OutOfRange { part, index, value });
@@ -45,11 +46,10 @@ impl ChannelsSpec {
         for (i, view) in self.views.iter().enumerate() {
             view.push(&format!("views.{i}"), inputs, &mut params)?;
         }
-        let mut params = params.0;
         if let Some(ambiguity) = &self.ambiguity {
             let table = ambiguity.table()?;
-            params.extend(table.iter().map(|&(score, _)| score));
-            params.extend(table.iter().map(|&(_, p)| p));
+            params.floats.extend(table.iter().map(|&(score, _)| score));
+            params.floats.extend(table.iter().map(|&(_, p)| p));
         }
         Ok(params)
     }
@@ -62,7 +62,7 @@ impl ViewSpec {
             l2: self.l2,
             dim: size(self.dim),
             codes: size(self.priors.len()),
-            alpha: self.alpha.to_le_bytes(),
+            alpha: (self.alpha + 0.0).to_le_bytes(),
             form: self.form,
             decoder: self
                 .decoder
@@ -78,7 +78,7 @@ impl ViewSpec {
             let std = part("normalize.std");
             params.push(&std, &inverse_std(&std, &n.std)?, inputs)?;
         }
-        params.push(&part("head.weight"), &self.head_weight, self.dim * inputs)?;
+        params.push_weights(&part("head.weight"), &self.head_weight, self.dim, inputs)?;
         params.push(&part("head.bias"), &self.head_bias, self.dim)?;
         let k = self.priors.len();
         params.push(&part("codes.mean"), &self.means, k * self.dim)?;

@@ -12,16 +12,16 @@ use super::aligned::AlignedBytes;
 use super::crc::{Crc, crc32c};
 use super::derive::{
     calibration_table, check_finite, check_len, check_reach, diagonal_precision, full_precision, inverse_std,
-    priors,
+    priors, quantised,
 };
 use super::schema::{
-    CHANNELS, CHANNELS_MINOR, CHANNELS_SCHEMA_KEY, CalibrationMeta, ChannelsMeta, CovarianceKind,
-    DecoderMeta, DecoderReads, HEADER_LEN, HeadMeta, LayerMeta, MAGIC, MAJOR, MAX_LAYERS, MAX_SELF_TESTS,
-    Meta, PARAMS_ALIGN, SCHEMA_KEY, SelfTestMeta,
+    CHANNELS, CHANNELS_MINOR, CalibrationMeta, ChannelsMeta, CovarianceKind, DecoderMeta, DecoderReads,
+    HEADER_LEN, HeadMeta, INT8, LayerMeta, MAGIC, MAJOR, MAX_LAYERS, MAX_SELF_TESTS, MINOR, Meta, NORMS,
+    PARAMS_ALIGN, SCHEMA_KEYS, SelfTestMeta,
 };
 pub use super::spec::{
     AmbiguitySpec, BaseSpec, CalibrationSpec, ChannelsSpec, Codes, DecoderSpec, Dense, Head, Normalization,
-    Spec, SpecError, ViewDecoder, ViewSpec,
+    Spec, SpecError, ViewDecoder, ViewSpec, WeightKind,
 };
 use crate::isa::Baseline;
 use crate::model::Model;
@@ -33,10 +33,36 @@ const CALIBRATION: &str = "calibration.scores";
 const DEFAULT_SELF_TESTS: usize = 4;
 
 /// The parameters as they go into the file: flushed into the numeric domain, or refused.
-#[derive(Default)]
-pub(super) struct Params(pub(super) Vec<f32>);
+pub(super) struct Params {
+    kind: WeightKind,
+    pub(super) floats: Vec<f32>,
+    /// Weights of one byte, which lie behind all floats.
+    pub(super) bytes: Vec<i8>,
+}
 
 impl Params {
+    pub(super) const fn new(kind: WeightKind) -> Self {
+        Self { kind, floats: Vec::new(), bytes: Vec::new() }
+    }
+
+    /// Appends the weights of a dense layer or a head, `[rows, columns]`: in bytes, their scales alone.
+    pub(super) fn push_weights(
+        &mut self,
+        part: &str,
+        values: &[f32],
+        rows: usize,
+        columns: usize,
+    ) -> Result<(), SpecError> {
+        let begin = self.floats.len();
+        self.push(part, values, rows * columns)?;
+        if self.kind == WeightKind::Int8 {
+            let (scales, bytes) = quantised(&self.floats.split_off(begin), columns);
+            self.floats.extend(scales);
+            self.bytes.extend(bytes);
+        }
+        Ok(())
+    }
+
     /// Appends values that must be `expected` many and lie in the numeric domain; those below its
     /// smallest magnitude become 0.
     pub(super) fn push(&mut self, part: &str, values: &[f32], expected: usize) -> Result<(), SpecError> {
@@ -46,7 +72,7 @@ impl Params {
             if value.abs() > LARGEST {
                 return Err(SpecError::OutOfRange { part: part.into(), index, value: value.into() });
             }
-            self.0.push(if value.abs() < SMALLEST { 0.0 } else { value });
+            self.floats.push(if value.abs() < SMALLEST { 0.0 } else { value });
         }
         Ok(())
     }
@@ -75,17 +101,7 @@ impl Spec {
         let channels = self.channels.as_ref().map(ChannelsSpec::meta).transpose()?;
         let (mut params, answers) = self.params(&vectors)?;
         let info = postcard::to_allocvec(&self.info).map_err(|_| SpecError::TooLarge)?;
-
-        // Once without the known answers, to compute them; once with them.
-        let draft = encode(&meta, channels.as_ref(), &params, &info)?;
-        let (found, digest) = known_answers(&draft.model().map_err(SpecError::Refused)?, &vectors);
-        for (answer, found) in params.iter_mut().skip(answers).zip(found) {
-            *answer = found;
-        }
-        meta.self_test.digest = digest.to_le_bytes();
-        let artifact = encode(&meta, channels.as_ref(), &params, &info)?;
-        artifact.model().map_err(SpecError::Refused)?;
-        Ok(artifact.as_slice().into())
+        answered(&mut meta, channels.as_ref(), &mut params, &info, (answers, &vectors))
     }
 
     fn meta(&self, vectors: usize) -> Result<Meta, SpecError> {
@@ -123,7 +139,7 @@ impl Spec {
             },
             dim: size(self.head.dim),
             codes: size(self.codes.priors.len()),
-            alpha: self.codes.alpha.to_le_bytes(),
+            alpha: (self.codes.alpha + 0.0).to_le_bytes(),
             decoder: self.decoder.as_ref().map(|d| DecoderMeta {
                 task: d.task,
                 outputs: size(d.outputs),
@@ -131,12 +147,18 @@ impl Spec {
             }),
             calibration,
             self_test: SelfTestMeta { vectors: vectors as u8, digest: [0; 4] },
+            norms: self
+                .layers
+                .iter()
+                .rev()
+                .fold(0, |mask, layer| mask << 1 | u16::from(layer.norm.is_some())),
+            int8: self.weights == WeightKind::Int8,
         })
     }
 
     /// All parameters in the file's order, and where the known answers begin.
-    fn params(&self, vectors: &[Vec<f32>]) -> Result<(Vec<f32>, usize), SpecError> {
-        let mut params = Params::default();
+    fn params(&self, vectors: &[Vec<f32>]) -> Result<(Params, usize), SpecError> {
+        let mut params = Params::new(self.weights);
         if let Some(n) = &self.normalization {
             params.push("normalize.mean", &n.mean, self.inputs)?;
             let inverse = inverse_std("normalize.std", &n.std)?;
@@ -144,13 +166,20 @@ impl Spec {
         }
         let mut width = self.inputs;
         for (i, layer) in self.layers.iter().enumerate() {
-            params.push(&format!("layers.{i}.weight"), &layer.weight, layer.outputs * width)?;
+            let name = format!("layers.{i}.weight");
+            match layer.norm {
+                Some(epsilon) => {
+                    params.push(&format!("layers.{i}.epsilon"), &[epsilon], 1)?;
+                    params.push(&name, &layer.weight, layer.outputs)?;
+                }
+                None => params.push_weights(&name, &layer.weight, layer.outputs, width)?,
+            }
             params.push_optional(&format!("layers.{i}.bias"), layer.bias.as_ref(), layer.outputs)?;
             width = layer.outputs;
         }
         let Head { dim, covariance, .. } = self.head;
         let raw = covariance.raw_len(dim);
-        params.push("head.weight", &self.head.weight, raw * width)?;
+        params.push_weights("head.weight", &self.head.weight, raw, width)?;
         params.push_optional("head.bias", self.head.bias.as_ref(), raw)?;
         self.push_codes(&mut params)?;
         if let Some(d) = &self.decoder {
@@ -159,17 +188,19 @@ impl Spec {
             params.push("decoder.weight", &d.weight, d.outputs * read)?;
             params.push_optional("decoder.bias", d.bias.as_ref(), d.outputs)?;
         }
-        let mut params = params.0;
         if let Some(c) = &self.calibration {
             let table = calibration_table(CALIBRATION, &c.scores, 0.0)?;
-            params.extend(table.iter().map(|&(score, _)| score));
-            params.extend(table.iter().map(|&(_, p)| p));
+            params.floats.extend(table.iter().map(|&(score, _)| score));
+            params.floats.extend(table.iter().map(|&(_, p)| p));
         }
-        params.extend(vectors.iter().flatten());
-        let answers = params.len();
-        params.resize(answers + vectors.len(), 0.0);
+        // −0 becomes 0: a model has one encoding.
+        params.floats.extend(vectors.iter().flatten().map(|x| x + 0.0));
+        let answers = params.floats.len();
+        params.floats.resize(answers + vectors.len(), 0.0);
         if let Some(channels) = &self.channels {
-            params.extend(channels.params(self.inputs)?);
+            let extension = channels.params(self.inputs, self.weights)?;
+            params.floats.extend(extension.floats);
+            params.bytes.extend(extension.bytes);
         }
         Ok((params, answers))
     }
@@ -268,20 +299,52 @@ fn known_answers(model: &Model<'_>, vectors: &[Vec<f32>]) -> (Vec<f32>, u32) {
     (vectors.iter().map(answer).collect(), digest.value())
 }
 
+/// The file with its known answers: encoded once without them, to compute them, and once with them. `at` is where they begin
+/// in the parameters, and what they are the answers to.
+pub(super) fn answered(
+    meta: &mut Meta,
+    channels: Option<&ChannelsMeta>,
+    params: &mut Params,
+    info: &[u8],
+    (at, vectors): (usize, &[Vec<f32>]),
+) -> Result<Vec<u8>, SpecError> {
+    let draft = encode(meta, channels, params, info)?;
+    let (found, digest) = known_answers(&draft.model().map_err(SpecError::Refused)?, vectors);
+    for (answer, found) in params.floats.iter_mut().skip(at).zip(found) {
+        *answer = found;
+    }
+    meta.self_test.digest = digest.to_le_bytes();
+    let artifact = encode(meta, channels, params, info)?;
+    artifact.model().map_err(SpecError::Refused)?;
+    Ok(artifact.as_slice().into())
+}
+
 /// Header and sections, with their checksums.
 fn encode(
     meta: &Meta,
     channels: Option<&ChannelsMeta>,
-    params: &[f32],
+    params: &Params,
     info: &[u8],
 ) -> Result<AlignedBytes, SpecError> {
+    let (norms, int8) = (meta.norms, meta.int8);
     let mut meta = postcard::to_allocvec(meta).map_err(|_| SpecError::TooLarge)?;
-    let (mut minor, mut features, mut key) = (0, 0, SCHEMA_KEY);
+    let (mut minor, mut features) = (0, 0);
     if let Some(channels) = channels {
         meta.extend(postcard::to_allocvec(channels).map_err(|_| SpecError::TooLarge)?);
-        (minor, features, key) = (CHANNELS_MINOR, CHANNELS, CHANNELS_SCHEMA_KEY);
+        (minor, features) = (CHANNELS_MINOR, CHANNELS);
     }
-    let params: &[u8] = bytemuck::cast_slice(params);
+    if norms != 0 {
+        meta.extend(postcard::to_allocvec(&norms).map_err(|_| SpecError::TooLarge)?);
+        (minor, features) = (MINOR, features | NORMS);
+    }
+    if int8 {
+        (minor, features) = (MINOR, features | INT8);
+    }
+    let key = SCHEMA_KEYS.get(features as usize).copied().unwrap_or(0);
+    let mut values: Vec<u8> = bytemuck::cast_slice(&params.floats).to_vec();
+    values.extend_from_slice(bytemuck::cast_slice(&params.bytes));
+    values.resize(values.len().next_multiple_of(4), 0);
+    let params: &[u8] = &values;
     let params_at = (HEADER_LEN + meta.len()).next_multiple_of(PARAMS_ALIGN);
     let info_at = params_at + params.len();
     let len = info_at + info.len();

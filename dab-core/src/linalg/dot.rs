@@ -114,7 +114,7 @@ pub fn sum(x: &[f32], term: impl Fn(f32) -> f32) -> f32 {
 /// The first `n` values, and the rest; what is there when there are fewer.
 #[inline(always)]
 #[must_use]
-pub fn take(values: &[f32], n: usize) -> (&[f32], &[f32]) {
+pub fn take<T>(values: &[T], n: usize) -> (&[T], &[T]) {
     values.split_at_checked(n).unwrap_or((values, &[]))
 }
 

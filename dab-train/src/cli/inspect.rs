@@ -59,7 +59,9 @@ fn volume(log_det: f32) -> f32 {
 
 /// The format that the model needs: 1.0, or 1.1 with channels.
 fn format(model: &Model<'_>) -> String {
-    format!("{MAJOR}.{}", u8::from(model.channels_meta().is_some()))
+    let (meta, channels) = (model.meta(), model.channels_meta().is_some());
+    let minor = if meta.norms != 0 || meta.int8 { 2 } else { u8::from(channels) };
+    format!("{MAJOR}.{minor}")
 }
 
 fn describe(args: &Args, artifact: &ModelFile, model: &Model<'_>) -> Result<String> {
@@ -68,6 +70,9 @@ fn describe(args: &Args, artifact: &ModelFile, model: &Model<'_>) -> Result<Stri
     writeln!(t, "{}: {}", args.model.display(), text::flow(model))?;
     writeln!(t, "\nsize         {}", text::cost(model, bytes))?;
     writeln!(t, "identity     {:08x} (CRC-32C), format {}", artifact.identity(), format(model))?;
+    if model.meta().int8 {
+        writeln!(t, "weights      one byte each, a scale for each row; everything else in 4 bytes")?;
+    }
     describe_flow(&mut t, model)?;
     describe_codes(&mut t, model, args.all)?;
     describe_views(&mut t, model)?;
@@ -92,7 +97,8 @@ fn describe_flow(t: &mut String, model: &Model<'_>) -> Result<()> {
     writeln!(t, "input        {}, {normalized}", plural(shape.inputs as u64, "value"))?;
     let mut width = shape.inputs;
     for (i, layer) in meta.layers.iter().enumerate() {
-        writeln!(t, "layer {i:<6} {width} → {}", layer_words(layer))?;
+        let norm = if meta.is_norm(i) { "layernorm, " } else { "" };
+        writeln!(t, "layer {i:<6} {width} → {norm}{}", layer_words(layer))?;
         width = layer.outputs as usize;
     }
     let (raw, kind) = (shape.covariance.raw_len(shape.dim), shape.covariance.name());
@@ -213,7 +219,8 @@ fn view_words(model: &Model<'_>) -> Vec<ViewWords> {
         dim: view.dim as usize,
         codes: view.codes as usize,
         form: view.form.name(),
-        bytes: NUMBER * view.param_counts(meta.inputs).and_then(|counts| counts.total()).unwrap_or(0),
+        bytes: NUMBER
+            * view.param_counts(meta.inputs, meta.has_bytes()).and_then(|counts| counts.total()).unwrap_or(0),
     });
     std::iter::once(base).chain(more).collect()
 }

@@ -15,6 +15,7 @@ mod inspect;
 mod monitor;
 mod pack;
 mod progress;
+mod quantise;
 mod report;
 mod score;
 mod self_test;
@@ -53,6 +54,7 @@ enum Command {
     Verify(verify::Args),
     Data(data::Args),
     Pack(pack::Args),
+    Quantise(quantise::Args),
     Score(score::Args),
     Inspect(inspect::Args),
     SelfTest(self_test::Args),
@@ -76,6 +78,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Verify(args) => verify::run(&args),
         Command::Data(args) => data::run(&args),
         Command::Pack(args) => pack::run(&args),
+        Command::Quantise(args) => quantise::run(&args),
         Command::Score(args) => score::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::SelfTest(args) => self_test::run(&args),

@@ -9,8 +9,12 @@ use dab_core::artifact::writer::Spec;
 
 use super::text;
 use crate::{
+    config::Weights,
     data::files::{self, FilePart},
-    export::pack::{network_from_safetensors, spec_from_safetensors},
+    export::{
+        int8,
+        pack::{PackError, network_from_safetensors, spec_from_safetensors},
+    },
     fit::network,
     support::files::AtomicFile,
 };
@@ -29,7 +33,8 @@ use crate::{
 ///   codes.cov               [k, d] or [k, d, d]  variances or covariances
 ///   decoder.weight, .bias   [out, d], [out]
 ///   calibration.scores      [n]                  uncertainties of held-out
-///                           inputs: they make p-values and verdicts
+///                           inputs: they make p-values and verdicts; with
+///                           --weights int8 those that such weights give
 ///   self_test.inputs        [m, inputs]          up to 8 known-answer inputs
 ///
 /// Metadata strings say the rest:
@@ -38,6 +43,9 @@ use crate::{
 ///   alpha                   temperature of the assignment, 1 if missing
 ///   task                    regression, classification or none
 ///   layers.N.activation     identity, relu, elu, gelu, silu or tanh
+///   layers.N.kind           dense (if missing) or layernorm: over all values, its
+///                           weight and bias are [width]
+///   layers.N.epsilon        of a layernorm: what is added to the variance
 ///   layers.N.residual       input or layers.M: an earlier activation to add
 ///   layers.N.residual_before_activation
 ///                           true: add it before the activation function
@@ -91,6 +99,10 @@ pub struct Args {
     #[arg(short, long, value_name = "MODEL.dab")]
     output: PathBuf,
 
+    /// How weights of layers and heads are stored: float32, or int8 with one scale a row
+    #[arg(long = "weights", value_enum, default_value_t, value_name = "KIND")]
+    stored: Weights,
+
     /// Rows to compute codes, priors and calibration from: x.npy, x.npz:key, x.csv
     #[arg(long, value_name = "ROWS")]
     fit: Option<String>,
@@ -105,11 +117,15 @@ pub struct Args {
 }
 
 impl Args {
-    /// The model of the file, completed from rows where that is asked for.
-    fn spec(&self, tensors: &[u8]) -> Result<Spec> {
+    /// The bytes of the model of the file, completed from rows where that is asked for.
+    fn artifact(&self, tensors: &[u8]) -> Result<Vec<u8>> {
         let weights = self.weights.display();
+        let store =
+            |spec: &Spec| spec.to_bytes().map_err(PackError::from).with_context(|| format!("`{weights}`"));
         let Some(rows) = &self.fit else {
-            return spec_from_safetensors(tensors).with_context(|| format!("`{weights}`"));
+            let mut spec = spec_from_safetensors(tensors).with_context(|| format!("`{weights}`"))?;
+            spec.weights = self.stored.kind();
+            return store(&spec);
         };
         let network = network_from_safetensors(tensors).with_context(|| format!("`{weights}`"))?;
         let labels = self.labels.as_deref().map(FilePart::parse);
@@ -123,8 +139,17 @@ impl Args {
             }
             None => None,
         };
-        network::complete(&network, &network::Rows { inputs, labels, codes: self.codes })
-            .with_context(|| format!("`{weights}` cannot be fitted to `{rows}`"))
+        let made = network::complete(&network, &network::Rows { inputs, labels, codes: self.codes })
+            .with_context(|| format!("`{weights}` cannot be fitted to `{rows}`"))?;
+        let bytes = store(&made.spec)?;
+        if self.stored == Weights::Float32 {
+            return Ok(bytes);
+        }
+        // The table is made with the weights that the file has, so the rows have to run through all of them.
+        let held_out = made.held_out.with_context(|| {
+            format!("--weights int8 calibrates with inputs of the network: `{rows}` has its features")
+        })?;
+        int8::quantised(&bytes, Some(&held_out))
     }
 }
 
@@ -142,12 +167,8 @@ pub fn run(args: &Args) -> Result<()> {
     let (weights, output) = (args.weights.display(), args.output.display());
     let tensors =
         crate::support::limits::read(&args.weights).with_context(|| format!("cannot read `{weights}`"))?;
-    let spec = args.spec(&tensors)?;
+    let bytes = args.artifact(&tensors)?;
     drop(tensors);
-    let bytes = spec
-        .to_bytes()
-        .map_err(crate::export::pack::PackError::from)
-        .with_context(|| format!("`{weights}`"))?;
     AtomicFile::write(&args.output, &bytes).with_context(|| format!("cannot write `{output}`"))?;
 
     let bytes = AlignedBytes::from(&*bytes);

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     choose::Choice,
-    config::Experiment,
+    config::{Experiment, Weights},
     data::Loaded,
     experiment::{self, Listener},
     learn::{machines::Machines, mpi, run::Observer},
@@ -81,6 +81,9 @@ pub struct Options {
     /// Change one value of the experiment, as in --set objective.beta=0.01; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     changes: Vec<String>,
+    /// How model.dab stores weights of layers and heads: float32, or int8 with one scale a row [default: the experiment's]
+    #[arg(long, value_enum, value_name = "KIND")]
+    weights: Option<Weights>,
     /// Print results only
     #[arg(long, conflicts_with = "json_lines")]
     quiet: bool,
@@ -130,6 +133,8 @@ impl Options {
     /// When the data, the device or the output folder is not usable.
     pub fn run(&self, experiment: &Experiment, first: Option<Loaded>) -> Result<()> {
         ensure!(self.seeds > 0, "--seeds starts at 1");
+        let weights = self.weights.unwrap_or(experiment.weights);
+        let experiment = &Experiment { weights, ..experiment.clone() };
         if self.dry_run {
             return super::print(&dry::plan(experiment)?);
         }

@@ -58,6 +58,9 @@ pub fn run(args: &Args) -> Result<()> {
     })?;
     let parity = twice.parity()?;
     super::print(&table(&twice, &parity)?)?;
+    if artifact.model()?.meta().int8 {
+        return super::print("the model has weights of one byte: differences are those of rounding them\n");
+    }
     parity.check().map_err(|error| {
         let (model, folder) = (args.model.display(), folder.display());
         anyhow!(

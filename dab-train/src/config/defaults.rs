@@ -13,7 +13,7 @@
 
 use super::{
     Backbone, Bottleneck, Calibrated, CodebookConfig, ConvPrecision, Experiment, Objective, OptimiserConfig,
-    OutputVariance, Rule, Schedule, ScheduleShape, Standardise, Start, Training,
+    OutputVariance, Rule, Schedule, ScheduleShape, Standardise, Start, Training, Weights,
     retrofit::{Beside, Retrofit},
 };
 use crate::{
@@ -109,6 +109,7 @@ pub fn experiment(name: &str, seed: u64, data: DataConfig, train: &Split, wishes
         optimiser: adam(learning_rate),
         training,
         beside: Beside::default(),
+        weights: Weights::Float32,
         retrofit: None,
     }
 }

@@ -11,6 +11,7 @@ pub mod retrofit;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use dab_core::artifact::writer::WeightKind;
 pub use optimiser::{OptimiserConfig, Rule, Schedule, ScheduleShape};
 use retrofit::{Beside, Retrofit};
 use serde::{Deserialize, Serialize};
@@ -60,9 +61,39 @@ pub struct Experiment {
     /// Views of the inputs beside the network that learns.
     #[serde(default, skip_serializing_if = "Beside::is_empty")]
     pub beside: Beside,
+    /// How the file stores weights of dense layers and heads.
+    #[serde(default, skip_serializing_if = "Weights::is_default")]
+    pub weights: Weights,
     /// A model without gradients, in place of all that is said from `backbone` on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retrofit: Option<Retrofit>,
+}
+
+/// How a file stores the weights of dense layers and heads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Weights {
+    /// Four bytes each.
+    #[default]
+    Float32,
+    /// One byte each, and a scale for each row: a quarter of the flash.
+    Int8,
+}
+
+impl Weights {
+    /// As the artifact's writer takes it.
+    #[must_use]
+    pub const fn kind(self) -> WeightKind {
+        match self {
+            Self::Float32 => WeightKind::Float32,
+            Self::Int8 => WeightKind::Int8,
+        }
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// What only learning by gradients has: a retrofit writes and reads none of it.
@@ -363,6 +394,7 @@ impl Experiment {
             optimiser: OptimiserConfig::default(),
             training: Training::default(),
             beside: Beside::default(),
+            weights: Weights::Float32,
             retrofit: Some(retrofit),
         }
     }

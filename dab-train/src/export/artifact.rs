@@ -10,7 +10,9 @@
 use anyhow::{Context, Result};
 use dab_core::artifact::info::{INPUT_MEANS, means_text};
 use dab_core::artifact::schema::Residual;
-use dab_core::artifact::writer::{CalibrationSpec, Codes, DecoderSpec, Dense, Head, Normalization, Spec};
+use dab_core::artifact::writer::{
+    CalibrationSpec, Codes, DecoderSpec, Dense, Head, Normalization, Spec, WeightKind,
+};
 use dab_core::{CovarianceKind, Rates, Task};
 
 use super::{device, names};
@@ -86,6 +88,7 @@ pub(crate) fn spec(trained: &Snapshot, info: Vec<(String, String)>) -> Spec {
         outputs: layer.affine.outputs,
         activation: layer.activation,
         residual: layer.residual.map(|source| Residual { source: source as u8, before_activation: false }),
+        norm: None,
     });
     Spec {
         inputs: trained.input_scale.mean.len(),
@@ -115,6 +118,7 @@ pub(crate) fn spec(trained: &Snapshot, info: Vec<(String, String)>) -> Spec {
         calibration: None,
         self_test: Vec::new(),
         channels: None,
+        weights: WeightKind::Float32,
         info,
     }
 }

@@ -10,6 +10,7 @@ pub mod artifact;
 pub mod c_source;
 pub mod device;
 pub mod head;
+pub mod int8;
 pub mod model_file;
 pub mod names;
 pub mod pack;

@@ -12,7 +12,7 @@
 use anyhow::{Context, Result};
 use dab_core::artifact::writer::{
     AmbiguitySpec, BaseSpec, CalibrationSpec, ChannelsSpec, Codes, DecoderSpec, Head, Normalization, Spec,
-    ViewDecoder, ViewSpec,
+    ViewDecoder, ViewSpec, WeightKind,
 };
 use dab_core::channels::{DecoderReads, Form, Tail, Tails, ViewScore};
 use dab_core::{Activation, CovarianceKind, Rates, Task};
@@ -37,6 +37,20 @@ pub enum Calibration<'a> {
     HeldOut(&'a Table),
     /// Rows that the user's network has not seen. A part of them shapes the tails, since training rows would not.
     Unseen(&'a Table),
+}
+
+impl Calibration<'_> {
+    /// The rows that the tables are made of.
+    #[must_use]
+    pub fn table(self) -> Table {
+        match self {
+            Self::HeldOut(rows) => rows.clone(),
+            Self::Unseen(rows) => {
+                let rest: Vec<usize> = (0..rows.rows).filter(|row| !row.is_multiple_of(SHAPING)).collect();
+                rows.select(&rest)
+            }
+        }
+    }
 }
 
 /// The file of a model.
@@ -222,6 +236,7 @@ fn spec(model: &Retrofitted, views: &[Fitted], info: Vec<(String, String)>) -> R
             views: views[1..].iter().map(view).collect(),
             ambiguity: None,
         }),
+        weights: WeightKind::Float32,
         info,
     })
 }

@@ -9,7 +9,7 @@
 //! last layer then reads the latent mean, through the inverse of the whitening.
 
 use anyhow::{Context, Result, ensure};
-use dab_core::artifact::writer::{CalibrationSpec, ChannelsSpec, Codes as CodesSpec, Head, Spec};
+use dab_core::artifact::writer::{CalibrationSpec, ChannelsSpec, Codes as CodesSpec, Head, Spec, WeightKind};
 use dab_core::channels::Form;
 use dab_core::{Activation, CovarianceKind, Rates, Task};
 use nalgebra::DMatrix;
@@ -53,6 +53,15 @@ pub struct Rows {
     pub labels: Option<(Vec<u32>, usize)>,
     /// Codes a class; in all, without classes.
     pub codes: Option<usize>,
+}
+
+/// A completed model, and the inputs that calibrated it: none where the rows were features.
+#[derive(Debug)]
+pub struct Completed {
+    /// The model.
+    pub spec: Spec,
+    /// Rows that enter it.
+    pub held_out: Option<Table>,
 }
 
 /// The rows, cut in two.
@@ -112,7 +121,7 @@ impl Cut {
 ///
 /// # Errors
 /// Rows of another width, too few of them, or numbers that cannot be stored.
-pub fn complete(network: &Network, rows: &Rows) -> Result<Spec> {
+pub fn complete(network: &Network, rows: &Rows) -> Result<Completed> {
     let cut = Cut::new(network, rows)?;
     let mut spec = match &network.head {
         Some(head) => encoder(network, head, &cut)?,
@@ -130,7 +139,7 @@ pub fn complete(network: &Network, rows: &Rows) -> Result<Spec> {
         true => cut.held_out.iter().take(SELF_TESTS).map(<[f32]>::to_vec).collect(),
         false => network.self_test.clone(),
     };
-    Ok(spec)
+    Ok(Completed { spec, held_out: cut.whole.then_some(cut.held_out) })
 }
 
 /// A model of the network's layers, if the rows need them, and of this head, with one code: enough to encode rows.
@@ -153,6 +162,7 @@ fn draft(network: &Network, whole: bool, head: Head) -> Spec {
         calibration: None,
         self_test: Vec::new(),
         channels: constant.then(ChannelsSpec::default),
+        weights: WeightKind::Float32,
         info: Vec::new(),
     }
 }

@@ -50,7 +50,7 @@ impl Isa for Widest {
 mod tests {
     use super::*;
     use dab_core::artifact::AlignedBytes;
-    use dab_core::artifact::writer::{ChannelsSpec, Codes, DecoderSpec, Dense, Head, Spec};
+    use dab_core::artifact::writer::{ChannelsSpec, Codes, DecoderSpec, Dense, Head, Spec, WeightKind};
     use dab_core::{Activation, CovarianceKind, Task};
 
     /// A model with every kernel in it; the values only have to be irregular.
@@ -81,6 +81,7 @@ mod tests {
                 outputs: features,
                 activation: Activation::Gelu,
                 residual: None,
+                norm: None,
             }],
             head: Head {
                 weight: values(covariance.raw_len(dim) * features),
@@ -104,6 +105,7 @@ mod tests {
             calibration: None,
             self_test: vec![],
             channels: (covariance == CovarianceKind::Constant).then(ChannelsSpec::default),
+            weights: WeightKind::Float32,
             info: vec![],
         };
         AlignedBytes::from(&*spec.to_bytes().unwrap())

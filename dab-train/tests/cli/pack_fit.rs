@@ -80,7 +80,7 @@ fn a_network_without_codes_keeps_its_logits_and_finds_strangers() {
             assert!((found - wanted).abs() <= 1e-5 * wanted.abs().max(1.0), "row {i}: {found}, {wanted}");
         }
     }
-    save(&folder, "strangers.npy", 3, &[-9.0, 9.0, -9.0, 30.0, -20.0, 30.0]);
+    save(&folder, "strangers.npy", 3, &[50.0, 10.0, -30.0, 30.0, -20.0, 30.0]);
     assert_eq!(verdicts(&folder, "strangers.npy"), ["unfamiliar", "unfamiliar"]);
     text(dab(&folder, &["self-test", "model.dab"]));
     let first = std::fs::read(folder.join("model.dab")).unwrap();
@@ -145,5 +145,87 @@ fn the_help_says_how_raw_outputs_become_spreads() {
     let said = text(dab(&folder("pack-help"), &["pack", "--help"]));
     for word in ["ln(1 + e^(t - 5))", "lower triangle", "symmetric matrix", "--fit", "first d values"] {
         assert!(said.contains(word), "no `{word}` in {said}");
+    }
+}
+
+#[test]
+fn weights_of_one_byte_are_a_quarter_and_calibrate_with_themselves() {
+    let folder = folder("pack-int8");
+    save(&folder, "rows.npy", 3, &rows(400, 0.0));
+    save(&folder, "strangers.npy", 3, &rows(50, 9.0));
+    // A wide layer, so that weights are what the file is made of.
+    let weight: Vec<f64> = (0..256 * 4).map(|i| f64::from((i * 37 % 101) as u8) / 50.0 - 1.0).collect();
+    let wide = network()
+        .set("layers.1.weight", &[256, 4], &weight)
+        .set("layers.2.weight", &[4, 256], &weight)
+        .meta("layers.1.activation", "relu")
+        .meta("layers.2.activation", "tanh");
+    wide.save(&folder.join("network.safetensors"));
+    let pack = |file: &str, more: &[&str]| {
+        let all = ["pack", "network.safetensors", "--fit", "rows.npy", "-o", file];
+        text(dab(&folder, &[&all[..], more].concat()))
+    };
+    pack("floats.dab", &[]);
+    pack("bytes.dab", &["--weights", "int8"]);
+    let size = |file: &str| std::fs::metadata(folder.join(file)).unwrap().len();
+    assert!(size("bytes.dab") * 2 < size("floats.dab"), "{} {}", size("bytes.dab"), size("floats.dab"));
+    text(dab(&folder, &["self-test", "bytes.dab"]));
+    assert!(text(dab(&folder, &["inspect", "bytes.dab"])).contains("one byte each"));
+    let quantise = |more: &[&str]| {
+        let all = ["quantise", "floats.dab", "--data", "rows.npy", "--ood", "far=strangers.npy"];
+        dab(&folder, &[&all[..], more].concat())
+    };
+    let said = text(quantise(&["-o", "again.dab"]));
+    for word in ["bytes, ", "|ΔU|", "of 400 rows change", "AUROC far", "see --calibration"] {
+        assert!(said.contains(word), "no `{word}` in {said}");
+    }
+    assert!(size("again.dab") * 2 < size("floats.dab"));
+    let said = text(quantise(&["--calibration", "rows.npy"]));
+    assert!(said.contains("made anew"), "{said}");
+    let twice = refusal(&dab(&folder, &["quantise", "bytes.dab", "--data", "rows.npy"]), 1);
+    assert!(twice.contains("one byte already"), "{twice}");
+    save(&folder, "wide.npy", 5, &rows(100, 0.0));
+    let line = refusal(&dab(&folder, &["quantise", "floats.dab", "--data", "wide.npy"]), 1);
+    assert!(line.contains("5 columns, the model takes 3"), "{line}");
+}
+
+#[test]
+fn a_norm_is_packed_and_what_it_lacks_is_named() {
+    let folder = folder("pack-norm");
+    let normed = || {
+        network()
+            .set("layers.1.weight", &[4], &[1.0, 0.5, 2.0, 1.0])
+            .set("layers.1.bias", &[4], &[0.0, 0.5, -0.5, 0.25])
+            .meta("layers.1.kind", "layernorm")
+            .meta("layers.1.activation", "identity")
+    };
+    save(&folder, "rows.npy", 3, &rows(100, 0.0));
+    normed().meta("layers.1.epsilon", "1e-5").save(&folder.join("n.safetensors"));
+    text(dab(&folder, &["pack", "n.safetensors", "--fit", "rows.npy", "-o", "model.dab"]));
+    let said = text(dab(&folder, &["inspect", "model.dab"]));
+    assert!(said.contains("layernorm") && said.contains("format 1.2"), "{said}");
+    text(dab(&folder, &["self-test", "model.dab"]));
+    for (weights, words) in [
+        (normed(), ["`layers.1.epsilon` is missing", "1e-5"]),
+        (normed().meta("layers.1.epsilon", "0"), ["`layers.1.epsilon` is `0`", "positive"]),
+        (normed().meta("layers.1.kind", "batchnorm"), ["`layers.1.kind` is `batchnorm`", "layernorm"]),
+        (
+            normed()
+                .meta("layers.1.epsilon", "1e-5")
+                .fill("layers.1.weight", &[3], 1.0)
+                .remove("layers.1.bias"),
+            ["`layers.1.weight`", "[4]"],
+        ),
+        (
+            normed().meta("layers.1.epsilon", "1e-5").fill("layers.1.weight", &[4, 4], 1.0),
+            ["`layers.1.weight`", "one weight per value"],
+        ),
+        (normed().meta("layers.0.epsilon", "1e-5"), ["`layers.0.epsilon`", "only a layernorm"]),
+    ] {
+        weights.save(&folder.join("n.safetensors"));
+        let line = refusal(&dab(&folder, &["pack", "n.safetensors", "--fit", "rows.npy", "-o", "m.dab"]), 1);
+        for word in words {
+            assert!(line.contains(word), "no `{word}` in {line}");
+        }
     }
 }

@@ -18,6 +18,7 @@ Errors are exceptions with the words of the C library. Calls release the GIL.
 from ._library import Error, library_path
 from .check import check
 from .explore import Exploration
+from .export import Exported, Unsupported, export
 from .fit import fit
 from .memory import Ellipse, Memory, Novelty, random_features, suggest_std
 from .model import Attribution, Model
@@ -31,13 +32,16 @@ __all__ = [
     "Event",
     "Exploration",
     "Guard",
+    "Exported",
     "Memory",
     "Model",
     "Monitor",
     "Novelty",
     "NoveltyVecWrapper",
     "NoveltyWrapper",
+    "Unsupported",
     "check",
+    "export",
     "fit",
     "library_path",
     "random_features",

@@ -1,7 +1,7 @@
 //! The same bits everywhere: one workload that every machine runs, and the hash of all that comes out.
 //!
 //! ```text
-//! 100 000 pseudo-random inputs × diagonal, spectral, Cholesky, three views → assess, decode → bits → hash
+//! 100 000 pseudo-random inputs × diagonal, spectral, Cholesky, three views, bytes → assess, decode → bits → hash
 //! ```
 //!
 //! Seven inputs in eight are ordinary numbers; the eighth is made of random bits, so that huge, tiny,
@@ -20,11 +20,12 @@ pub const SCRATCH: usize = 128;
 const WIDTH: usize = 8;
 
 /// One model of each kind, by name: written by `DAB_BLESS=1 cargo test -p dab-tests --test same_bits`.
-pub static MODELS: [(&str, &[u8]); 4] = [
+pub static MODELS: [(&str, &[u8]); 5] = [
     ("diagonal", aligned_artifact!("../models/diagonal.dab")),
     ("spectral", aligned_artifact!("../models/spectral.dab")),
     ("cholesky", aligned_artifact!("../models/cholesky.dab")),
     ("views", aligned_artifact!("../models/views.dab")),
+    ("bytes", aligned_artifact!("../models/bytes.dab")),
 ];
 
 /// Why there is no hash.

@@ -102,6 +102,23 @@ impl Metadata {
         self.activation(&key)
     }
 
+    /// ε of layer `layer` if it is a LayerNorm, whose kind and epsilon are said together; `None` for a dense layer.
+    pub fn norm(&mut self, layer: usize) -> Result<Option<f32>, PackError> {
+        let (kind, epsilon) = (format!("layers.{layer}.kind"), format!("layers.{layer}.epsilon"));
+        let is_norm = self.choice(&kind, &[("dense", false), ("layernorm", true)])?.unwrap_or(false);
+        let advice = "write what a layernorm adds to the variance, a small positive number (PyTorch: 1e-5)";
+        let value = self.peek(&epsilon).unwrap_or_default().to_owned();
+        match (is_norm, self.number(&epsilon, advice)?) {
+            (true, Some(number)) if number > 0.0 => Ok(Some(number)),
+            (true, Some(_)) => Err(wrong(&epsilon, value, advice)),
+            (true, None) => Err(missing(&epsilon, advice)),
+            (false, None) => Ok(None),
+            (false, Some(_)) => {
+                Err(wrong(&epsilon, value, &format!("only a layernorm has it: set `{kind}`")))
+            }
+        }
+    }
+
     /// The residual that layer `layer` adds.
     pub fn residual(&mut self, layer: usize) -> Result<Option<Residual>, PackError> {
         let key = format!("layers.{layer}.residual");
@@ -162,7 +179,10 @@ impl Metadata {
         for (key, value) in &self.strings {
             if RESERVED.iter().any(|prefix| key.starts_with(prefix)) {
                 let advice = match layer_number(key) {
-                    Some((number, "activation" | "residual" | "residual_before_activation")) => {
+                    Some((
+                        number,
+                        "activation" | "kind" | "epsilon" | "residual" | "residual_before_activation",
+                    )) => {
                         format!("there is no layer {number}; remove it or add layers.{number}.weight")
                     }
                     _ => "no such setting: correct the key, or rename it if it is a remark".into(),
@@ -175,11 +195,13 @@ impl Metadata {
 }
 
 /// Every key that describes the model, `N` standing for the number of a layer, and the two that name columns.
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 13] = [
     "covariance",
     "alpha",
     "task",
     "layers.N.activation",
+    "layers.N.kind",
+    "layers.N.epsilon",
     "layers.N.residual",
     "layers.N.residual_before_activation",
     "head.activation",

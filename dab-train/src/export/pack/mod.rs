@@ -8,7 +8,9 @@ mod error;
 mod metadata;
 pub(in crate::export) mod tensors;
 
-use dab_core::artifact::writer::{CalibrationSpec, Codes, DecoderSpec, Dense, Head, Normalization, Spec};
+use dab_core::artifact::writer::{
+    CalibrationSpec, Codes, DecoderSpec, Dense, Head, Normalization, Spec, WeightKind,
+};
 use dab_core::{CovarianceKind, Rates};
 use safetensors::SafeTensors;
 
@@ -57,6 +59,7 @@ pub fn spec_from_safetensors(bytes: &[u8]) -> Result<Spec, PackError> {
         calibration: calibration(&tensors, &mut metadata)?,
         self_test: self_test(&tensors, inputs)?,
         channels: None,
+        weights: WeightKind::Float32,
         info: metadata.rest()?,
     };
     check_names(&spec.info, spec.inputs, spec.decoder.as_ref())?;
@@ -225,7 +228,12 @@ struct Link {
 
 fn layer(tensors: &Tensors<'_>, metadata: &mut Metadata, n: usize) -> Result<Link, PackError> {
     let weight = tensors.require(&format!("layers.{n}.weight"), "[out, in]", OUT_IN)?;
-    let (outputs, inputs) = weight.matrix("[out, in]", OUT_IN)?;
+    let norm = metadata.norm(n)?;
+    let (outputs, inputs) = match (norm, &*weight.shape) {
+        (Some(_), &[width]) if width > 0 => (width, width),
+        (Some(_), _) => return Err(weight.misshapen("[width]", "a layernorm has one weight per value")),
+        (None, _) => weight.matrix("[out, in]", OUT_IN)?,
+    };
     let bias = tensors.vector(
         &format!("layers.{n}.bias"),
         outputs,
@@ -237,6 +245,7 @@ fn layer(tensors: &Tensors<'_>, metadata: &mut Metadata, n: usize) -> Result<Lin
         outputs,
         activation: metadata.layer_activation(n)?,
         residual: metadata.residual(n)?,
+        norm,
     };
     Ok(Link { weight, inputs, layer })
 }
@@ -248,8 +257,12 @@ fn chain(links: Vec<Link>, features: usize) -> Result<(usize, Vec<Dense>), PackE
     for link in links {
         if let Some(previous) = layers.last().map(|layer| layer.outputs).filter(|&n| n != link.inputs) {
             let n = layers.len();
+            let expected = match link.layer.norm {
+                Some(_) => format!("[{previous}]"),
+                None => format!("[{}, {previous}]", link.layer.outputs),
+            };
             return Err(link.weight.misshapen(
-                &format!("[{}, {previous}]", link.layer.outputs),
+                &expected,
                 &format!("layer {} gives {previous} values; weights are stored as [out, in]", n - 1),
             ));
         }

@@ -1,0 +1,133 @@
+//! `dab quantise`: a model with weights of one byte, and what that changes.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+
+use super::text::{grouped, plural, rounded};
+use crate::{
+    data::{
+        Table,
+        files::{self, FilePart},
+    },
+    export::{int8, model_file::ModelFile},
+    measure::metrics::{Detection, Positive},
+    support::files::AtomicFile,
+};
+
+/// Store a model's weights in one byte each, and see what that changes
+///
+/// The weights of dense layers and heads become whole numbers from -127 to 127, with one scale for each
+/// row: a quarter of their flash. Biases, codes, the decoder and the calibration table keep four bytes. The
+/// known answers are computed anew. The calibration table was made of the old scores: give held-out rows
+/// (--calibration) to make it of the new ones.
+///
+/// --data are familiar rows: shown are how far their scores move (u, or U of a model with channels), and how
+/// many verdicts change. --ood are strangers: how well they are found before and after. Without -o nothing
+/// is written. `dab pack`, `dab train` and `dab fit` write such files with --weights int8.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  dab quantise model.dab --data familiar.npy
+  dab quantise model.dab --data familiar.npy --ood strangers=noise.npy -o small.dab
+  dab quantise model.dab --data test.npy --calibration held_out.npy -o small.dab")]
+pub struct Args {
+    /// The model file
+    #[arg(value_name = "MODEL.dab")]
+    model: PathBuf,
+    /// Familiar rows: x.npy, x.npz:key or x.csv
+    #[arg(long, value_name = "ROWS")]
+    data: String,
+    /// Rows from elsewhere; may be repeated
+    #[arg(long, value_name = "NAME=ROWS")]
+    ood: Vec<String>,
+    /// Held-out rows that the calibration table is made of anew
+    #[arg(long, value_name = "ROWS")]
+    calibration: Option<String>,
+    /// The model file to write
+    #[arg(short, long, value_name = "SMALL.dab")]
+    output: Option<PathBuf>,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<()> {
+    let file = ModelFile::open(&args.model)?;
+    let name = args.model.display();
+    let (inputs, int8) = (file.model()?.shape().inputs, file.model()?.meta().int8);
+    ensure!(!int8, "`{name}` has weights of one byte already");
+    let rows = |source: &str| -> Result<Table> {
+        let (table, _) = files::table(&FilePart::parse(source), None)?;
+        ensure!(table.cols == inputs, "{source} has {} columns, the model takes {inputs}", table.cols);
+        Ok(table)
+    };
+    let data = rows(&args.data)?;
+    let ood = super::fit::ood_sets(&args.ood)?
+        .into_iter()
+        .map(|set| Ok((set.name, rows(&set.file)?)))
+        .collect::<Result<Vec<_>>>()?;
+    let held_out = args.calibration.as_deref().map(rows).transpose()?;
+    let bytes = int8::quantised(file.bytes(), held_out.as_ref()).with_context(|| format!("`{name}`"))?;
+    let said = table(&file, &bytes, &data, &ood, held_out.is_some())?;
+    if let Some(output) = &args.output {
+        AtomicFile::write(output, &bytes).with_context(|| format!("cannot write `{}`", output.display()))?;
+    }
+    super::print(&said)
+}
+
+fn table(
+    file: &ModelFile,
+    bytes: &[u8],
+    data: &Table,
+    ood: &[(String, Table)],
+    calibrated: bool,
+) -> Result<String> {
+    let mut t = String::new();
+    let change = int8::compare(file.bytes(), bytes, data)?;
+    let share = |part: usize, whole: usize| 100.0 * part as f64 / whole.max(1) as f64;
+    let (before, after) = (file.bytes().len(), bytes.len());
+    let percent = share(after, before);
+    writeln!(
+        t,
+        "size            {} → {} bytes, {percent:.1} %",
+        grouped(before as u64),
+        grouped(after as u64)
+    )?;
+    let at = |q: f64| {
+        let last = change.differences.len().saturating_sub(1);
+        change.differences.get((q * last as f64) as usize).copied().unwrap_or(0.0)
+    };
+    let which = if file.model()?.channels_meta().is_some() { "|ΔU|" } else { "|Δu|" };
+    writeln!(
+        t,
+        "{which:<15} median {}, 95 % {}, largest {}; the median score is {}",
+        rounded(at(0.5)),
+        rounded(at(0.95)),
+        rounded(at(1.0)),
+        rounded(change.median)
+    )?;
+    let rows = plural(data.rows as u64, "row");
+    if let (Some(verdicts), Some((were, lost))) = (change.verdicts, change.familiar) {
+        let percent = share(verdicts, data.rows);
+        writeln!(t, "verdicts        {} of {rows} change, {percent:.2} %", grouped(verdicts as u64))?;
+        let percent = share(lost, were);
+        writeln!(
+            t,
+            "                of {} familiar ones {lost} are no more, {percent:.2} %",
+            grouped(were as u64)
+        )?;
+        let table = if calibrated { "made anew of --calibration" } else { "the old one: see --calibration" };
+        writeln!(t, "table           {table}")?;
+    } else {
+        writeln!(t, "verdicts        the model has no calibration table")?;
+    }
+    let auroc = |near: &[f32], far: &[f32]| {
+        Detection::new(Positive::OutOfDistribution, near, far).map(|found| found.auroc)
+    };
+    for (name, strangers) in ood {
+        let far = int8::compare(file.bytes(), bytes, strangers)?;
+        let [before, after] = [0, 1].map(|at| auroc(&change.scores[at], &far.scores[at]));
+        let (before, after) = (before?, after?);
+        writeln!(t, "AUROC {name:<9} {before:.4} → {after:.4}, {:+.4}", after - before)?;
+    }
+    Ok(t)
+}
