@@ -18,6 +18,9 @@ extern crate alloc;
 #[cfg(target_endian = "big")]
 compile_error!("artifacts are little-endian and read in place: big-endian targets are not supported");
 
+#[cfg(not(any(feature = "float32", feature = "int8")))]
+compile_error!("a model has weights: enable dab-core's feature `float32`, `int8`, or both");
+
 pub mod artifact;
 pub mod attribute;
 pub mod calibration;
