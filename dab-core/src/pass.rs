@@ -161,6 +161,21 @@ impl<'a> Model<'a> {
         if cfg!(feature = "channels") { self.taught.as_ref() } else { None }
     }
 
+    /// Lowers what a pass found to what the taught codes say of it.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+    fn lower_by(
+        &self,
+        codes: &CodebookView<'_>,
+        found: &mut Evaluation<'_>,
+        beside: &mut [f32],
+    ) -> Option<()> {
+        let (variance, distances) = beside.split_at_mut_checked(codes.dim)?;
+        let taught = expected_beside(codes, &found.gaussian, variance, distances).uncertainty;
+        self.lower(found, taught);
+        Some(())
+    }
+
     /// The decoder of the base, where a pass has to run it: for its logits, or because it reads the input.
     pub(crate) fn pass_decoder(&self, channels: &Channels<'_>) -> Option<&Decoder<'_>> {
         let needed = |d: &&Decoder<'_>| {
@@ -451,9 +466,7 @@ impl<'s> Kernel for Pass<'_, '_, 's> {
             found.joined = Some(joined.ok_or(short)?);
         }
         if let Some(codes) = model.taught_codes() {
-            let (variance, distances) = beside.split_at_mut_checked(codes.dim).ok_or(short)?;
-            let taught = expected_beside(codes, &found.gaussian, variance, distances).uncertainty;
-            model.lower(&mut found, taught);
+            model.lower_by(codes, &mut found, beside).ok_or(short)?;
         }
         Ok(found)
     }

@@ -225,8 +225,25 @@ impl Call {
     /// # Safety
     /// The promises of dab.h, "MEMORY".
     pub(crate) unsafe fn check<'a>(&self, results: [Span; 3]) -> Result<Checked<'a>> {
-        // SAFETY: the caller of this function promises it.
-        unsafe { self.check_reading(results, [Span::NONE; 2]) }
+        // SAFETY: `loaded` checks pointer and tag; the caller promises that whatever has the tag is a model that
+        // dab_model_init or dab_model_open made and nobody writes to.
+        let (loaded, [storage, artifact]) = unsafe { loaded(self.model)? };
+        if self.input.is_null() {
+            return Err(DAB_ERR_NULL);
+        }
+        let input = span(self.input, self.inputs)?;
+        let scratch = scratch_span(self.scratch, self.floats)?;
+        // SAFETY: the caller promises that `out`, if not NULL, has as many writable bytes as its `size` says.
+        let out = unsafe { Results::at(self.out, 1)? };
+        let [a, b, c] = results;
+        ptr::disjoint(&[scratch, out.span(), a, b, c], &[input, storage, artifact])?;
+        // SAFETY: `span` checked pointer and length; the caller promises `inputs` readable floats that nobody writes
+        // during the call (dab.h, "MEMORY").
+        let input = unsafe { ptr::slice(self.input, self.inputs) };
+        // SAFETY: `scratch_span` checked pointer and length, `disjoint` that it lies apart from all other memory of the
+        // call; the caller promises writable memory that is this call's alone (dab.h, "MEMORY").
+        let scratch = unsafe { ptr::slice_mut(self.scratch, self.floats) };
+        Ok(Checked { loaded, input, scratch, out })
     }
 
     /// Values of the input, as the caller says.
@@ -241,27 +258,14 @@ impl Call {
     pub(crate) unsafe fn check_reading<'a>(
         &self,
         results: [Span; 3],
-        [more, other]: [Span; 2],
+        more: [Span; 2],
     ) -> Result<Checked<'a>> {
-        // SAFETY: `loaded` checks pointer and tag; the caller promises that whatever has the tag is a model that
-        // dab_model_init or dab_model_open made and nobody writes to.
-        let (loaded, [storage, artifact]) = unsafe { loaded(self.model)? };
-        if self.input.is_null() {
-            return Err(DAB_ERR_NULL);
-        }
-        let input = span(self.input, self.inputs)?;
-        let scratch = scratch_span(self.scratch, self.floats)?;
         // SAFETY: the caller promises that `out`, if not NULL, has as many writable bytes as its `size` says.
         let out = unsafe { Results::at(self.out, 1)? };
         let [a, b, c] = results;
-        ptr::disjoint(&[scratch, out.span(), a, b, c], &[input, storage, artifact, more, other])?;
-        // SAFETY: `span` checked pointer and length; the caller promises `inputs` readable floats that nobody writes
-        // during the call (dab.h, "MEMORY").
-        let input = unsafe { ptr::slice(self.input, self.inputs) };
-        // SAFETY: `scratch_span` checked pointer and length, `disjoint` that it lies apart from all other memory of the
-        // call; the caller promises writable memory that is this call's alone (dab.h, "MEMORY").
-        let scratch = unsafe { ptr::slice_mut(self.scratch, self.floats) };
-        Ok(Checked { loaded, input, scratch, out })
+        ptr::disjoint(&[scratch_span(self.scratch, self.floats)?, out.span(), a, b, c], &more)?;
+        // SAFETY: the caller of this function promises it.
+        unsafe { self.check(results) }
     }
 }
 

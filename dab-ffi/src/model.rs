@@ -1,7 +1,7 @@
 //! A model in the caller's memory: bytes are checked once, then every other call uses the handle.
 
 use core::ffi::c_void;
-use core::mem::{align_of, size_of};
+use core::mem::{align_of, offset_of, size_of};
 
 use dab_core::{CovarianceKind, Model, Rates, Task};
 
@@ -157,11 +157,20 @@ pub(crate) unsafe fn init(
     // SAFETY: `span` checked pointer and length; the caller promises readable bytes that nobody changes while the model
     // is used (dab.h, "MEMORY"), which is the 'static of `Loaded`.
     let slice: &'static [u8] = unsafe { ptr::slice(artifact, artifact_bytes) };
-    let model = Model::from_bytes(slice).map_err(|e| status::of_artifact(&e))?;
     let stored = storage.cast::<Stored>();
-    // SAFETY: `storage` was checked non-null, aligned to 8 and at least as large as `Stored`; the caller
-    // promises that it is writable.
-    unsafe { ptr::put(stored, Tagged::new(TAG, Loaded { model, artifact: slice })) };
+    let (tag, value) = Tagged::places(stored);
+    let place = value.wrapping_byte_add(offset_of!(Loaded, model)).cast();
+    // Straight into its place: every further name for a model is a copy of it on the stack.
+    match Model::from_bytes(slice) {
+        // SAFETY: `storage` was checked non-null, aligned to 8 and at least as large as `Stored`, of which this is a part;
+        // the caller promises that it is writable.
+        Ok(model) => unsafe { ptr::put(place, model) },
+        Err(e) => return Err(status::of_artifact(&e)),
+    }
+    // SAFETY: as for the model.
+    unsafe { ptr::put(value.wrapping_byte_add(offset_of!(Loaded, artifact)).cast(), slice) };
+    // SAFETY: as for the model. The tag comes last: only a whole model has it.
+    unsafe { ptr::put(tag, TAG) };
     // SAFETY: `out` was checked non-null and aligned; the caller promises that it is writable.
     unsafe { ptr::put(out, stored.cast()) };
     Ok(())

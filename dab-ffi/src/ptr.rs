@@ -5,7 +5,7 @@
 //! seen from numbers is checked; that the memory exists is the caller's promise (dab.h, "MEMORY").
 
 use core::ffi::c_void;
-use core::mem::{MaybeUninit, align_of, size_of};
+use core::mem::{MaybeUninit, align_of, offset_of, size_of};
 
 use crate::status::{
     DAB_ERR_MISALIGNED, DAB_ERR_NOT_INITIALIZED, DAB_ERR_NULL, DAB_ERR_OVERLAP, DAB_ERR_STRUCT_SIZE,
@@ -260,6 +260,13 @@ impl<T> Tagged<T> {
     /// `value`, told by `tag`.
     pub const fn new(tag: u32, value: T) -> Self {
         Self { tag, value }
+    }
+
+    /// Where the tag and the value of an object at `pointer` lie, for a value that is written in parts: a large one would
+    /// be put together on the stack first.
+    pub const fn places(pointer: *mut Self) -> (*mut u32, *mut T) {
+        let tag = pointer.wrapping_byte_add(offset_of!(Self, tag));
+        (tag.cast(), pointer.wrapping_byte_add(offset_of!(Self, value)).cast())
     }
 }
 

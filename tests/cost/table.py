@@ -35,6 +35,9 @@ MOST_OVER_LEAST, STACK, CODEBOOK, LOADER, OVER_C = 1.05, 1536, 8 * 1024, 15 * 10
 CHANNELS = 24 * 1024
 # Instructions with weights of one byte over those with four.
 OVER_FLOAT = 1.25
+# Bytes of stack of the other calls on the motor's model. Loading builds a whole model before it goes to its place; a taught
+# memory is scored beside the pass; the rest are passes with results of their own.
+INIT_STACK, TEACH_STACK, CALL_STACK = 3 * 1024, 2560, 2048
 
 
 def command(*arguments, **options):
@@ -257,6 +260,9 @@ def check():
         *_, painted, worst = measure(dab(views, opt, scratch_of(views.model)))
         hold(f"three views, opt-level {opt}: stack", worst, STACK)
         hold(f"three views, opt-level {opt}: worst stack over painted", worst / painted, 1.1)
+        for call, name in CALLS.items():
+            most = {"INIT": INIT_STACK, "TEACH": TEACH_STACK, "TAUGHT": TEACH_STACK}.get(call, CALL_STACK)
+            hold(f"motor, {name}, opt-level {opt}: stack", stack.worst(one_call(call, opt), "call"), most)
     for shape, letter in ((Shape("a", *SHAPES["a"]), "A"), (Shape("c", *SHAPES["c"]), "C")):
         ours = measure(dab(shape, "3", scratch_of(shape.model)))[1]
         hold(f"({shape.name}): instructions over plain C's", ours / measure(plain(shape, letter, ["-O2"]))[1], OVER_C)
