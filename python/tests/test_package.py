@@ -4,6 +4,7 @@ and a decoder; tests/python sets it."""
 import math
 import os
 import pickle
+import tempfile
 import threading
 import unittest
 from pathlib import Path
@@ -196,6 +197,21 @@ class Bonuses(unittest.TestCase):
         self.assertEqual((monitor.why, monitor.statistics.alarms), (("starting",), 0))
         monitor.restore(saved)
         self.assertEqual(monitor.statistics.alarms, 1)
+
+    def test_a_monitor_is_loaded_from_its_file(self):
+        text = """[stream]\ntick_seconds = 0.01\n[monitor]\nenter = 5.5  # votes\nexit = 3.6\nwindow = 16\nenter_votes = 1
+exit_votes = 8\nmin_dwell = 2\ntimeout = 10\nreject_votes = 0\ndrift_block = 20\ndrift_alarm = 4.0\ndrift_keeps = false
+drift_levels = [2.9, 3.0, 3.1, 3.2, 3.3, 3.4, 3.5]\ndrift_p = [0.5, 0.25, 0.1, 0.05, 0.02, 1e-2, 5e-3]\n"""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "monitor.toml"
+            path.write_text(text)
+            monitor = dab.Monitor.load(path)
+            path.write_text("[monitor]\nenter = 1.0\n")
+            with self.assertRaisesRegex(ValueError, "is not a file of `dab monitor tune`"):
+                dab.Monitor.load(path)
+        self.assertEqual([monitor.observe(t, 2.5) for t in range(100)][-1], "nominal")
+        self.assertEqual([monitor.observe(t, 4.5) for t in range(100, 200)][-1], "fallback")
+        self.assertEqual(monitor.why, ("drift",))
 
     def test_a_guard_never_drives_on_a_refused_input(self):
         model = dab.Model(MODEL)

@@ -91,14 +91,14 @@ class Monitor:
                 section = line.strip("[] ")
             elif "=" in line:
                 key, value = (part.strip() for part in line.split("=", 1))
-                numbers = [float(x) for x in re.findall(r"[-+0-9.eE]+", value)] if value[0] != '"' else []
+                numbers = [float(x) for x in re.findall(r"[-+]?[0-9][-+0-9.eE]*", value)]
                 values[f"{section}.{key}"] = numbers if value.startswith("[") else (numbers[0] if numbers else value)
         get = lambda key: values[f"monitor.{key}"]
         whole = "window enter_votes exit_votes min_dwell timeout reject_votes drift_block".split()
         try:
             options = {key: int(get(key)) for key in whole}
-            return cls(get("enter"), get("exit"), drift_alarm=get("drift_alarm"), drift_levels=get("drift_levels"),
-                       drift_p=get("drift_p"), **options)
+            options.update({key: get(key) for key in ("drift_alarm", "drift_levels", "drift_p")})
+            return cls(get("enter"), get("exit"), drift_keeps=get("drift_keeps") == "true", **options)
         except KeyError as missing:
             raise ValueError(f"{os.fspath(path)} is not a file of `dab monitor tune`: it has no {missing}") from None
 
