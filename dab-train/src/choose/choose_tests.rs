@@ -1,0 +1,69 @@
+//! Choosing on classes that lie on a circle.
+
+use super::*;
+use crate::support::random::Random;
+
+/// Classes on a circle, two columns of signal and six of noise.
+pub(super) fn ring(rows: usize, classes: u32, unit: f32) -> (Table, Vec<u32>) {
+    let mut random = Random::new(1, "choose");
+    let labels: Vec<u32> = (0..rows as u32).map(|row| row % classes).collect();
+    let row = |&label: &u32| {
+        let angle = std::f32::consts::TAU * label as f32 / classes as f32;
+        let mut row = [(); 8].map(|()| random.normal() as f32);
+        row[0] += 8.0 * angle.cos();
+        row[1] += 8.0 * angle.sin();
+        row[2] *= unit;
+        row
+    };
+    (Table::from_rows(&labels.iter().map(row).collect::<Vec<_>>()).unwrap(), labels)
+}
+
+fn rows(labels: &[u32], classes: usize) -> Rows {
+    let mut counts = vec![0; classes];
+    labels.iter().for_each(|&label| counts[label as usize] += 1);
+    Rows { inputs: 8, outputs: classes, counts, strings: 64 }
+}
+
+fn wish(flash: Option<u64>) -> Wish {
+    Wish { flash, time: None, own_head: false, seed: 0 }
+}
+
+#[test]
+fn hidden_classes_are_found_and_the_choice_repeats() {
+    let (inputs, labels) = ring(600, 6, 1.0);
+    let choose = || choose(&inputs, &labels, &rows(&labels, 6), &wish(Some(32 << 10)), &|_, _| ()).unwrap();
+    let choice = choose();
+    assert!(choice.auroc.unwrap() > 0.95, "{choice:?}");
+    assert!(choice.bytes <= 32 << 10 && !choice.views.is_empty() && choice.views.len() <= 3, "{choice:?}");
+    assert_eq!(choice.curve.iter().filter(|point| point.chosen).count(), 1);
+    assert!(choice.curve.windows(2).all(|pair| pair[0].bytes < pair[1].bytes), "{:?}", choice.curve);
+    assert_eq!(choice, choose());
+}
+
+#[test]
+fn columns_of_different_units_are_standardised() {
+    let (inputs, labels) = ring(300, 3, 1000.0);
+    assert_eq!(norms(&inputs), [Norm::Columns]);
+    let choice = choose(&inputs, &labels, &rows(&labels, 3), &wish(None), &|_, _| ()).unwrap();
+    assert!(choice.views.iter().all(|view| view.norm == Norm::Columns), "{choice:?}");
+    let fast = fixed(&inputs, &rows(&labels, 3), &wish(Some(16 << 10))).unwrap();
+    assert_eq!((fast.views.len(), fast.views[0].form, fast.auroc), (1, Form::Distance, None));
+}
+
+#[test]
+fn two_classes_leave_no_decoder_to_judge() {
+    let (inputs, labels) = ring(300, 2, 1.0);
+    let choice = choose(&inputs, &labels, &rows(&labels, 2), &wish(Some(64 << 10)), &|_, _| ()).unwrap();
+    assert!(choice.views.iter().all(|view| view.form == Form::Distance), "{choice:?}");
+}
+
+#[test]
+fn no_time_judges_one_fold_and_no_flash_is_an_error() {
+    let (inputs, labels) = ring(300, 5, 1.0);
+    let wish = Wish { time: Some(Duration::ZERO), ..wish(Some(64 << 10)) };
+    let choice = choose(&inputs, &labels, &rows(&labels, 5), &wish, &|_, _| ()).unwrap();
+    assert_eq!(choice.folds, 1);
+    let none = Wish { flash: Some(4000), ..wish };
+    let error = choose(&inputs, &labels, &rows(&labels, 5), &none, &|_, _| ()).unwrap_err().to_string();
+    assert!(error.contains("--flash"), "{error}");
+}

@@ -1,0 +1,52 @@
+//! Why these views, in sentences: for the console, the report and metrics.json.
+
+use super::{Candidate, TIE};
+use crate::config::retrofit::Norm;
+
+/// The choice in sentences.
+pub(super) fn reasons(
+    candidates: &[Candidate],
+    chosen: &[Candidate],
+    norms: &[Norm],
+    folds: usize,
+    classes: usize,
+) -> Vec<String> {
+    let hidden = match classes < 2 {
+        true => "clusters of inputs left out, and rows with one column of another row",
+        false => "classes left out",
+    };
+    let mut reasons = vec![format!(
+        "{} candidates were judged by {folds} folds of training rows with {hidden}",
+        candidates.len()
+    )];
+    if norms.len() == 1 && classes > 1 {
+        reasons.push("the columns have different units, so each is standardised".to_owned());
+    }
+    for candidate in chosen {
+        let best = candidates.iter().filter(|other| other.norm == candidate.norm).map(|other| other.auroc);
+        let best = best.fold(f64::NEG_INFINITY, f64::max);
+        let codes = match (candidate.deep, classes < 2) {
+            (true, _) => "as many codes as fit",
+            (false, true) => "one code",
+            (false, false) => "one code a class",
+        };
+        let tie = if best > candidate.auroc {
+            format!(", within {TIE} of the best of its norm ({best:.4}) and simpler")
+        } else {
+            String::new()
+        };
+        reasons.push(format!(
+            "{}: ridge {}, {codes}, {}: AUROC {:.4}{tie}",
+            candidate.norm.name(),
+            candidate.ridge,
+            candidate.form.name(),
+            candidate.auroc
+        ));
+    }
+    let left = norms.iter().filter(|norm| chosen.iter().all(|candidate| candidate.norm != **norm));
+    let left: Vec<&str> = left.map(|norm| norm.name()).collect();
+    if !left.is_empty() {
+        reasons.push(format!("left out, for joining them hurts or they have no room: {}", left.join(", ")));
+    }
+    reasons
+}
