@@ -17,7 +17,7 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::Parser;
 use dab_train::{
     Epoch, Experiment, Moment, Observer,
-    data::{Augment, DataConfig, ImageTask, Normalise, Split, Table, Targets},
+    data::{Augment, DataConfig, Description, ImageTask, Preprocessing, Split, Table, Targets},
     internals::{
         data::{ImageSet, Labelled, Pixels},
         learn::{
@@ -178,7 +178,8 @@ impl Work {
             held_out: none.clone(),
             test: none,
             ood: Vec::new(),
-            normalise: Normalise::default(),
+            preprocessing: Preprocessing::default(),
+            description: Description::default(),
         }
     }
 

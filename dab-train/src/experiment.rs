@@ -24,7 +24,7 @@ use crate::{
     config::{Experiment, Weights, retrofit::Beside},
     data::{self, DataConfig, Description, Loaded, Seen, Table, Task, sources::clusters},
     error::Error,
-    export::{artifact, int8, retrofit},
+    export::{artifact, backbone, int8, retrofit},
     learn::{
         learn,
         machines::Machines,
@@ -35,6 +35,7 @@ use crate::{
         alarms::broken,
         assessed::assess,
         comparison::{Comparison, compare},
+        cost,
         evaluate::{Evaluation, TaskScores, evaluate, score_task, truth_coverage},
         parity::{Parity, Twice},
         worth::useless,
@@ -146,7 +147,7 @@ pub fn run(
             let own = format!("{version}\n{}\n{seed}\n{}", experiment.resolved()?, loaded.digest());
             machines.agree(&own).map_err(Error::Learning)?;
         }
-        let description = description(&loaded);
+        let description = description(&experiment, &loaded);
         description.warnings.iter().for_each(|warning| listener.warning(warning));
         let (seen, sealed, made) = if experiment.retrofit.is_some() {
             let (seen, sealed) = rows(loaded).map_err(Error::Data)?.seal();
@@ -182,7 +183,7 @@ pub fn run(
             true => compare(&experiment, &task, &setting).map_err(Error::Measuring)?,
             false => Comparison::default(),
         };
-        let mut warnings = description.warnings;
+        let (mut warnings, rows) = (description.warnings, description.rows);
         for warning in useless(&task, &evaluation, &scores.test)
             .into_iter()
             .chain(broken(&evaluation.alarms))
@@ -205,6 +206,7 @@ pub fn run(
             assessments,
             parity,
             task,
+            rows,
             codebook,
             learnt,
             choice,
@@ -228,11 +230,19 @@ fn load(experiment: &Experiment, loaded: Option<Loaded>) -> Result<Loaded> {
 }
 
 /// Names, scales and warnings of the data.
-fn description(loaded: &Loaded) -> Description {
-    let Loaded::Rows(task, description) = loaded else { return Description::default() };
-    let mut description = description.clone();
-    description.warnings.extend(task.warnings());
-    description
+fn description(experiment: &Experiment, loaded: &Loaded) -> Description {
+    match loaded {
+        Loaded::Rows(task, description) => {
+            let mut description = description.clone();
+            description.warnings.extend(task.warnings());
+            description
+        }
+        Loaded::Images(task) => {
+            let mut description = task.description.clone();
+            description.warnings.extend(cost::odd_size(experiment, task.train.set.images.side()));
+            description
+        }
+    }
 }
 
 /// The rows of a task that has no images.
@@ -312,6 +322,9 @@ fn export(
     let (scale, train) = (&learnt.trained.input_scale, &seen.train.inputs);
     if scale.mean.iter().all(|&m| m == 0.0) && train.rows > 0 && train.cols == scale.mean.len() {
         info.push(artifact::means(train));
+    }
+    if let (Some(images), Some((digest, preprocessing))) = (&experiment.backbone.images, &learnt.backbone) {
+        info.extend(backbone::info(images.network, digest, *preprocessing)?);
     }
     let calibration = description.calibration.as_ref().unwrap_or(&seen.held_out.inputs);
     let Beside { views, alone } = &experiment.beside;

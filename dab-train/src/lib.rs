@@ -50,7 +50,7 @@ pub use run::Run;
 pub mod internals {
     pub mod data {
         pub use crate::data::files::Npz;
-        pub use crate::data::images::{ImageSet, Labelled, Pixels};
+        pub use crate::data::images::{ImageSet, Labelled, Pixels, sources};
         pub use crate::data::sets::{KNOWN, Known};
     }
     pub mod export {

@@ -2,7 +2,7 @@
 
 use crate::{
     choose::Choice,
-    data::Task,
+    data::{RowNames, Task},
     learn::run::Learnt,
     measure::{
         assessed::Assessments,
@@ -32,6 +32,8 @@ pub struct Run {
     pub parity: Parity,
     /// The data, as the bottleneck saw them.
     pub task: Task,
+    /// What their rows are called.
+    pub rows: RowNames,
     /// The codes of the model's base view.
     pub codebook: Codebook,
     /// The trained network and the history of its epochs, where there was one to train.

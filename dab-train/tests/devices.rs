@@ -71,7 +71,7 @@ fn run(covariance: &str, device: &Device, root: &Path) -> (Vec<f64>, Vec<f32>) {
     let run = images::train(&experiment, &task, None, &setting, &mut ()).unwrap();
     let some = task.held_out.set.select(&(0..64).collect::<Vec<_>>());
     let network = run.images.as_ref().unwrap();
-    let features = images::features(network, &some, &task.normalise, device).unwrap();
+    let features = images::features(network, &some, &task.preprocessing.normalise, device).unwrap();
     let artifact = artifact::artifact(&run.trained, &features, Vec::new()).unwrap();
     let scores = artifact::scores(&artifact, &features).unwrap();
     let trained = run.trained.score(&features, device).unwrap().uncertainty;

@@ -11,7 +11,7 @@ use std::{
 use burn::tensor::{DType, Device};
 use dab_train::{
     Experiment,
-    data::{Augment, DataConfig, ImageTask, Normalise, Table},
+    data::{Augment, DataConfig, Description, ImageTask, Normalise, Preprocessing, Table},
     internals::{
         data::{ImageSet, Labelled, Npz, Pixels},
         learn::{
@@ -177,7 +177,8 @@ fn fine_tuning_learns_and_tells_svhn_apart() {
         Setting { seed: 0, device: Device::flex(), checkpoint: None, resume: false, machines: None };
     let run = images::train(&experiment, &task, Some(&weights), &setting, &mut ()).unwrap();
     let network = run.images.as_ref().unwrap();
-    let features = |set: &ImageSet| images::features(network, set, &task.normalise, &setting.device);
+    let features =
+        |set: &ImageSet| images::features(network, set, &task.preprocessing.normalise, &setting.device);
     let featured = task.featured("small", features).unwrap();
     let scores = score_task(&run.trained, &featured, &setting.device).unwrap();
     let evaluation = evaluate(&run.trained, &featured, &scores).unwrap();
@@ -216,8 +217,8 @@ fn learnt(epochs: usize, more: &str) -> (Experiment, ImageTask) {
         "#
     );
     let [train, held_out, test] = ["train", "held-out", "test"].map(|name| brightness(name, 60));
-    let normalise = Normalise::default();
-    let task = ImageTask { classes: 2, train, held_out, test, ood: Vec::new(), normalise };
+    let (preprocessing, description) = (Preprocessing::default(), Description::default());
+    let task = ImageTask { classes: 2, train, held_out, test, ood: Vec::new(), preprocessing, description };
     (Experiment::parse(&text).unwrap(), task)
 }
 
@@ -250,7 +251,7 @@ fn a_loss_scaled_too_far_comes_back_and_a_lost_one_is_told() {
     let (experiment, task) = learnt(2, "");
     let mut model = Rdfc::new(&experiment, task.train.set.cols(), Output::Classes(2), 3, &Device::flex());
     model.network.images.as_mut().unwrap().precision = DType::F16;
-    let rows = Arc::new(ImageRows { set: task.train.set.clone(), normalise: task.normalise });
+    let rows = Arc::new(ImageRows { set: task.train.set.clone(), normalise: task.preprocessing.normalise });
     let fault = Arc::new(Mutex::new(None));
     let inputs = Streamed { rows, classes: 2, device: Device::flex(), seed: 3, fault };
     let labels = Some(task.train.labels.clone());
@@ -279,13 +280,14 @@ fn features_on_disk_train_the_same_model_as_a_table() {
     let experiment = Experiment::parse(text).unwrap();
     let parts = ["train", "held-out", "test"].map(|name| brightness(name, 60));
     let [train, held_out, test] = parts;
-    let normalise = Normalise::default();
-    let task = ImageTask { classes: 2, train, held_out, test, ood: Vec::new(), normalise };
+    let (preprocessing, description) = (Preprocessing::default(), Description::default());
+    let task = ImageTask { classes: 2, train, held_out, test, ood: Vec::new(), preprocessing, description };
     let mut random = Random::new(1, "network");
     let architecture = Architecture::CifarResnet { depth: 8 };
     let network = ResNet::new(architecture, InitialWeights::Random(&mut random), &Device::flex());
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("features");
     let _ = std::fs::remove_dir_all(&cache);
+    let normalise = task.preprocessing.normalise;
     let cached = |set: &ImageSet| images::cached(&network, set, &normalise, &cache, &Device::flex()).unwrap();
     let features = cached(&task.train.set);
     let file = std::fs::read_dir(&cache).unwrap().next().unwrap().unwrap().path();

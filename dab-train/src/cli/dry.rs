@@ -6,10 +6,10 @@ use anyhow::{Context, Result};
 use burn::tensor::Device;
 
 use crate::{
-    config::{Experiment, Rule},
+    config::{Experiment, ImageBackbone, Rule},
     data::{self, DataConfig, Loaded, Targets, images, sets::Known},
     learn::epoch::Rdfc,
-    measure::cost::Cost,
+    measure::cost::{Cost, odd_size},
     model::{network::Output, resnet::CHANNELS},
 };
 
@@ -65,9 +65,16 @@ pub fn plan(experiment: &Experiment) -> Result<String> {
     let mut cost = Cost::of(experiment, size.inputs, outputs);
     let mut shape = size.inputs.to_string();
     if let Some(images) = &experiment.backbone.images {
+        let weights = weights(images, size.published)?;
         let side = (size.inputs / CHANNELS).isqrt();
         shape = format!("{CHANNELS}×{side}×{side} → {:?} → {}", images.network, images.network.features());
         writeln!(text, "  image network {:.2} G multiply-adds an image, forward", cost.images as f64 / 1e9)?;
+        if let Some(note) = weights {
+            writeln!(text, "  weights       {note}")?;
+        }
+        if let Some(odd) = odd_size(experiment, side) {
+            writeln!(text, "  image size    {odd}")?;
+        }
         if images.frozen {
             cost.images = 0;
         }
@@ -119,6 +126,17 @@ pub fn plan(experiment: &Experiment) -> Result<String> {
         writeln!(text, "  features      {:.2} GiB, computed once and kept on disk", gib(table))?;
     }
     Ok(text)
+}
+
+/// Where the image network's numbers come from. A file that is missing is an error, unless the data are missing too and
+/// `dab data` tells how to get it: then this is only a plan.
+fn weights(images: &ImageBackbone, published: bool) -> Result<Option<String>> {
+    let Some(path) = &images.weights else { return Ok(None) };
+    match data::stored(&data::data_root(), path) {
+        Ok(path) => Ok(Some(path.display().to_string())),
+        Err(error) if published && Known::of_path(path).is_some() => Ok(Some(format!("not here: {error}"))),
+        Err(error) => Err(error.context("backbone.images.weights")),
+    }
 }
 
 fn size(experiment: &Experiment) -> Result<Size> {

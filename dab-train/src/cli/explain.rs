@@ -3,13 +3,14 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use dab_core::channels::ViewScore;
-use dab_core::{Assessment, Model, Verdict};
+use dab_core::{Assessment, Model, Task, Verdict};
 use serde_json::{Value, json};
 
 use super::{
     input::{InputArgs, RateArgs},
+    pictures::{NetworkArgs, Place, are_pictures},
     sensors::{SensorArgs, Sensors},
     text::{self, bar, number, rounded},
 };
@@ -21,15 +22,17 @@ use crate::{data::rows::RowError, export::model_file::ModelFile};
 /// first), which codes the input was compared with (assignment: the weight of each, sum 1; distance: nats), which latent
 /// dimensions make it far (they sum to the uncertainty; a negative one makes it nearer), and at which
 /// score the verdict would be another. A model of `dab fit` also says which view of the input was alarmed, and
-/// between which two classes an ambiguous input lies. Takes the first row, or the one that --row names.
+/// between which two classes an ambiguous input lies. Takes the first row, or the one that --row names. Pictures
+/// are taken as `dab score` takes them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   dab explain model.dab input.csv
   dab explain model.dab inputs.npy --row 17
   dab explain model.dab log.csv --row 3 --group 'front imu=ax,ay,az' --group battery=12-14
-  dab explain model.dab inputs.csv --json | jq '.inputs[0].name'")]
+  dab explain model.dab inputs.csv --json | jq '.inputs[0].name'
+  dab explain runs/insects cat.png")]
 pub struct Args {
-    /// The model file
+    /// The model file, or the folder of a run
     #[arg(value_name = "MODEL.dab")]
     model: PathBuf,
 
@@ -41,6 +44,9 @@ pub struct Args {
 
     #[command(flatten)]
     sensors: SensorArgs,
+
+    #[command(flatten)]
+    network: NetworkArgs,
 
     /// Which row of data, counting from 1
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -76,9 +82,13 @@ struct Explanation {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
-    let artifact = args.rates.apply(ModelFile::open(&args.model)?)?;
+    let place = Place::new(&args.model)?;
+    let artifact = args.rates.apply(ModelFile::open(&place.model)?)?;
     let model = artifact.model()?;
-    let input = read_row(args, &artifact, &model)?;
+    let input = match are_pictures(&args.input.inputs)? {
+        true => see_picture(args, &place, &artifact, &model)?,
+        false => read_row(args, &artifact, &model)?,
+    };
     let mut explanation = explain(&artifact, &model, &input)?;
     explanation.sensors = args.sensors.look(&args.input, &artifact, &model, &input)?;
     if args.json {
@@ -86,6 +96,22 @@ pub fn run(args: &Args) -> Result<()> {
     } else {
         super::print(&describe(args, &model, &explanation)?)
     }
+}
+
+/// Features of the picture that --row names.
+fn see_picture(args: &Args, place: &Place, artifact: &ModelFile, model: &Model<'_>) -> Result<Vec<f32>> {
+    let eye = args.network.open(Some(&artifact.info), Some(&place.folder))?;
+    let (takes, gives) = (model.shape().inputs, eye.features());
+    ensure!(takes == gives, "the model takes {takes} numbers, the image network gives {gives}");
+    let mut row = args.row as usize - 1;
+    for set in eye.sets(&args.input.inputs)? {
+        if row < set.len() {
+            let (features, mut faults) = eye.see(&set, &[row]);
+            return faults.pop().flatten().map_or(Ok(features), Err);
+        }
+        row -= set.len();
+    }
+    bail!("there is no picture {}: fewer were named", args.row)
 }
 
 fn read_row(args: &Args, artifact: &ModelFile, model: &Model<'_>) -> Result<Vec<f32>> {
@@ -117,6 +143,14 @@ fn explain(artifact: &ModelFile, model: &Model<'_>, input: &[f32]) -> Result<Exp
     let mut views = vec![ViewScore::default(); shape.views];
     model.views_into(input, &mut views, &mut scratch)?;
     let threshold = |rate| model.calibration().and_then(|table| table.threshold(rate));
+    // A model without channels has logits all the same.
+    let mut outputs = vec![0.0; shape.outputs];
+    let mut assessment = assessment;
+    if shape.task == Some(Task::Classification) && assessment.class.is_none() {
+        model.predict_into(input, &mut outputs, &mut scratch)?;
+        let order = descending(&outputs);
+        (assessment.class, assessment.runner_up) = (order.first().copied(), order.get(1).copied());
+    }
     Ok(Explanation {
         assessment,
         distances,
@@ -192,6 +226,11 @@ impl Explanation {
                 self.between(),
                 rounded(p)
             ));
+        }
+        if self.assessment.ambiguity.is_none()
+            && let Some(class) = self.assessment.class.and_then(|class| self.classes.get(class))
+        {
+            words.push_str(&format!("class {class}, {}\n", self.between()));
         }
         words
     }

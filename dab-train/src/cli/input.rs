@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use dab_core::{Model, Rates};
 
 use crate::{
@@ -33,9 +33,9 @@ impl TextArgs {
 #[derive(Debug, clap::Args)]
 pub struct InputArgs {
     /// Rows of inputs: a CSV file (also .csv.gz), a NumPy file (x.npy, x.npz:key), a Parquet file (if dab was built with it),
-    /// or - for standard input
-    #[arg(value_name = "INPUTS")]
-    inputs: PathBuf,
+    /// or - for standard input. Or pictures, folders of them, and arrays of images
+    #[arg(value_name = "INPUTS", required = true)]
+    pub(super) inputs: Vec<PathBuf>,
 
     #[command(flatten)]
     text: TextArgs,
@@ -61,7 +61,7 @@ fn delimiter(text: &str) -> Result<u8, String> {
 impl InputArgs {
     /// Where the rows come from.
     pub fn source(&self) -> RowSource {
-        RowSource::new(&self.inputs)
+        RowSource::new(self.path())
     }
 
     /// Whether they can be read only once.
@@ -71,7 +71,7 @@ impl InputArgs {
 
     /// The file or folder of rows.
     pub fn path(&self) -> &Path {
-        &self.inputs
+        self.inputs.first().map_or(Path::new("-"), PathBuf::as_path)
     }
 
     /// How this model takes rows.
@@ -84,7 +84,12 @@ impl InputArgs {
 
     /// The rows, as this model takes them.
     pub fn open(&self, artifact: &ModelFile, model: &Model<'_>) -> Result<RowReader> {
-        self.open_other(&self.inputs, artifact, model)
+        ensure!(
+            self.inputs.len() == 1,
+            "{} files of rows: give one at a time; only pictures may be many",
+            self.inputs.len()
+        );
+        self.open_other(self.path(), artifact, model)
     }
 
     /// The rows of another file that is read in the same way.

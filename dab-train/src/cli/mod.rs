@@ -1,19 +1,22 @@
 //! The command line: one file per subcommand, and here what they share.
 //!
-//! Exit codes: 0 success, 1 failure, 2 a command line that cannot be understood. Every error is one line
+//! Exit codes: 0 success, 1 failure, 2 a command line that cannot be understood, 130 interrupted. Every error is one line
 //! on standard error that begins with `dab:` and says what to do. A reader that goes away (`dab score … |
 //! head`) is no error.
 
+mod compare;
 mod data;
 mod doctor;
 mod dry;
 mod explain;
 mod export;
+mod features;
 mod fit;
 mod input;
 mod inspect;
 mod monitor;
 mod pack;
+mod pictures;
 mod progress;
 mod quantise;
 mod report;
@@ -32,6 +35,8 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
+
+use crate::support::interrupt;
 
 /// Uncertainty for neural networks on microcontrollers.
 ///
@@ -55,12 +60,14 @@ enum Command {
     Data(data::Args),
     Pack(pack::Args),
     Quantise(quantise::Args),
-    Score(score::Args),
+    Score(Box<score::Args>),
+    Features(features::Args),
     Inspect(inspect::Args),
     SelfTest(self_test::Args),
-    Explain(explain::Args),
+    Explain(Box<explain::Args>),
     Teach(teach::Args),
     Report(report::Args),
+    Compare(compare::Args),
     Export(export::Args),
     Monitor(monitor::Args),
     Doctor(doctor::Args),
@@ -80,11 +87,13 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Pack(args) => pack::run(&args),
         Command::Quantise(args) => quantise::run(&args),
         Command::Score(args) => score::run(&args),
+        Command::Features(args) => features::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::SelfTest(args) => self_test::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Teach(args) => teach::run(&args),
         Command::Report(args) => report::run(&args),
+        Command::Compare(args) => compare::run(&args),
         Command::Export(args) => export::run(&args),
         Command::Monitor(args) => monitor::run(&args),
         Command::Doctor(args) => doctor::run(&args),
@@ -94,7 +103,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             complain(&format!("{error:#}"));
-            ExitCode::FAILURE
+            if interrupt::wanted() { ExitCode::from(interrupt::INTERRUPTED) } else { ExitCode::FAILURE }
         }
     }
 }

@@ -6,27 +6,34 @@
 mod blocks;
 #[cfg(feature = "parquet")]
 mod columns;
+mod lines;
 #[cfg(feature = "parquet")]
 mod parquet;
+mod pictures;
 
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::path::{Path, PathBuf};
 use std::thread;
 
 use anyhow::{Context, Result, bail};
-use dab_core::layers::softmax;
-use dab_core::{Assessment, InputError, Model, Task};
+use dab_core::{Model, Task};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use self::blocks::{Block, Worker};
+#[cfg(feature = "parquet")]
+use self::lines::{CHANNELS, FIXED, INVALID};
+use self::{
+    blocks::{Block, Worker},
+    lines::{Scorer, write_names},
+};
 use super::{
     input::{InputArgs, RateArgs},
-    text::{plural, shortest, verdict},
+    pictures::{NetworkArgs, Place, are_pictures},
+    text::plural,
 };
 use crate::{
     data::rows::{BadRow, ReadProgress, RowError},
     export::model_file::ModelFile,
-    support::{files::AtomicFile, simd::Widest},
+    support::files::AtomicFile,
 };
 
 /// Rows of a block: work for much longer than handing it to a thread takes.
@@ -36,7 +43,7 @@ const DEPTH: usize = 2;
 /// Bytes per write.
 const BUFFER: usize = 1 << 16;
 
-/// Score rows of inputs: how far is each from the training data?
+/// Score rows of inputs, or pictures: how far is each from the training data?
 ///
 /// Writes one row per input: uncertainty (nats), p_value (share of familiar inputs that are at least this
 /// strange), verdict (familiar, ambiguous, doubtful, unfamiliar) and nearest (the closest code). A model of `dab
@@ -53,6 +60,11 @@ const BUFFER: usize = 1 << 16;
 /// Into a file named .parquet, the scores of a Parquet file are written behind its own columns. A folder of Parquet files
 /// is scored into another folder, file by file; run the same command again after an interruption, and it goes on with
 /// the files that are left. Parquet needs a dab that was built with it (`cargo install … --features parquet`).
+///
+/// Pictures (.jpg, .jpeg, .png), folders of them and arrays of images (x.npz:images, bytes) go through the image
+/// network first. Give the folder of the run that `dab train` left instead of a model file: it knows the network
+/// and what happens to a picture before it, which is also in the model's info (`dab inspect`). Elsewhere, name
+/// the network's numbers with --backbone. The first column is then the file's name, and `class` the likeliest class.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   dab score model.dab inputs.csv                       # a table on standard output
@@ -60,9 +72,11 @@ const BUFFER: usize = 1 << 16;
   producer | dab score model.dab - --json --flush      # a live stream of JSON lines
   dab score model.dab inputs.csv --unfamiliar 0.001    # fewer false alarms
   dab score model.dab fleet.parquet -o scored.parquet  # all its columns, and the scores
-  dab score model.dab fleet/ -o scored/                # every Parquet file of a folder")]
+  dab score model.dab fleet/ -o scored/                # every Parquet file of a folder
+  dab score runs/insects cat.png more/*.jpg folder/    # pictures, by a run that was trained on images
+  dab score model.dab cat.png --backbone backbone.safetensors")]
 pub struct Args {
-    /// The model file
+    /// The model file, or the folder of a run
     #[arg(value_name = "MODEL.dab")]
     model: PathBuf,
 
@@ -71,6 +85,9 @@ pub struct Args {
 
     #[command(flatten)]
     rates: RateArgs,
+
+    #[command(flatten)]
+    network: NetworkArgs,
 
     /// Write JSON lines instead of CSV
     #[arg(long)]
@@ -99,6 +116,13 @@ pub struct Args {
 }
 
 impl Args {
+    fn write_error(&self) -> String {
+        match &self.output {
+            Some(path) => format!("cannot write `{}`", path.display()),
+            None => "cannot write to standard output".into(),
+        }
+    }
+
     /// Where Parquet is to be written, if it is.
     fn parquet(&self) -> Result<Option<&Path>> {
         let folder = self.input.path().is_dir();
@@ -157,6 +181,14 @@ enum Output {
 }
 
 impl Output {
+    fn open(args: &Args) -> Result<Self> {
+        let file = args.output.as_ref().filter(|path| path.as_os_str() != "-");
+        Ok(match file {
+            Some(path) => Self::File(AtomicFile::create(path).with_context(|| args.write_error())?),
+            None => Self::Stdout(BufWriter::with_capacity(BUFFER, io::stdout().lock())),
+        })
+    }
+
     fn writer(&mut self) -> &mut dyn Write {
         match self {
             Self::Stdout(out) => out,
@@ -174,31 +206,31 @@ impl Output {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
-    let artifact = args.rates.apply(ModelFile::open(&args.model)?)?;
+    let place = Place::new(&args.model)?;
+    let artifact = args.rates.apply(ModelFile::open(&place.model)?)?;
     let model = artifact.model()?;
     if args.probabilities && model.shape().task != Some(Task::Classification) {
         bail!("--probabilities needs a classification model, `{}` is none", args.model.display());
+    }
+    if are_pictures(&args.input.inputs)? {
+        let eye = args
+            .network
+            .open(Some(&artifact.info), Some(&place.folder))
+            .with_context(|| format!("`{}`", place.model.display()))?;
+        return pictures::run(args, &eye, &artifact, &model);
     }
     if let Some(output) = args.parquet()? {
         return into_parquet(args, &artifact, &model, output);
     }
     let mut rows = args.input.open(&artifact, &model)?;
-    let write_error = || match &args.output {
-        Some(path) => format!("cannot write `{}`", path.display()),
-        None => "cannot write to standard output".into(),
-    };
-    let file = args.output.as_ref().filter(|path| path.as_os_str() != "-");
-    let mut output = match file {
-        Some(path) => Output::File(AtomicFile::create(path).with_context(write_error)?),
-        None => Output::Stdout(BufWriter::with_capacity(BUFFER, io::stdout().lock())),
-    };
-    let names = artifact.output_names(model.shape().outputs);
-    let channels = model.channels_meta().is_some();
-    if !args.json {
-        write_names(channels, &names, output.writer()).with_context(write_error)?;
-    }
+    let write_error = || args.write_error();
+    let mut output = Output::open(args)?;
     let classes = artifact.class_names(model.shape().outputs);
-    let progress = progress_bar(file.is_some(), rows.progress());
+    let scorer = || Scorer::new(&model, &classes, args.json, args.probabilities);
+    if !args.json {
+        write_names(&scorer().columns(&artifact), output.writer()).with_context(write_error)?;
+    }
+    let progress = progress_bar(matches!(output, Output::File(_)), rows.progress());
 
     let mut count = Count::default();
     // A live stream is scored row by row.
@@ -206,8 +238,7 @@ pub fn run(args: &Args) -> Result<()> {
     let limit = if args.flush { 1 } else { SHARE };
     let blocks = if args.flush { 1 } else { DEPTH * threads };
     thread::scope(|scope| -> Result<()> {
-        let workers: Vec<Worker> =
-            (0..threads).map(|_| Worker::start(scope, Scorer::new(&model, &classes, args))).collect();
+        let workers: Vec<Worker> = (0..threads).map(|_| Worker::start(scope, scorer())).collect();
         let mut free: Vec<Block> = (0..blocks).map(|_| Block::new(model.shape().inputs)).collect();
         let (mut asked, mut answered, mut end) = (0, 0, None);
         loop {
@@ -260,22 +291,6 @@ fn into_parquet(_: &Args, _: &ModelFile, _: &Model<'_>, _: &Path) -> Result<()> 
     bail!("{}", crate::data::rows::WITHOUT_PARQUET)
 }
 
-/// Columns of every model.
-const FIXED: [&str; 4] = ["uncertainty", "p_value", "verdict", "nearest"];
-/// Columns of a model with channels, behind those.
-const CHANNELS: [&str; 5] = ["unfamiliarity", "ambiguity", "ambiguity_p", "class", "runner_up"];
-/// What takes the place of a verdict in a row that cannot be read.
-const INVALID: &str = "invalid";
-
-fn write_names(channels: bool, names: &[String], out: &mut dyn Write) -> Result<()> {
-    let more = if channels { &CHANNELS[..] } else { &[] };
-    let mut writer = csv::Writer::from_writer(out);
-    let fixed = FIXED.into_iter().chain(more.iter().copied());
-    writer.write_record(fixed.chain(names.iter().map(String::as_str)))?;
-    writer.flush()?;
-    Ok(())
-}
-
 /// Only for eyes: on a terminal, and not between the lines of a table on the same terminal.
 fn progress_bar(to_file: bool, start: ReadProgress) -> ProgressBar {
     if !io::stderr().is_terminal() || (!to_file && io::stdout().is_terminal()) {
@@ -290,150 +305,5 @@ fn progress_bar(to_file: bool, start: ReadProgress) -> ProgressBar {
     match ProgressStyle::with_template(template) {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,
-    }
-}
-
-/// One row after another through the model, into lines of text.
-struct Scorer<'a> {
-    model: &'a Model<'a>,
-    /// Whether the model has two channels.
-    channels: bool,
-    classes: &'a [String],
-    isa: Widest,
-    json: bool,
-    probabilities: bool,
-    outputs: Vec<f32>,
-    scratch: Vec<f32>,
-    lines: Vec<u8>,
-}
-
-impl<'a> Scorer<'a> {
-    fn new(model: &'a Model<'a>, classes: &'a [String], args: &Args) -> Self {
-        let shape = model.shape();
-        Self {
-            model,
-            channels: model.channels_meta().is_some(),
-            classes,
-            isa: Widest::detect(),
-            json: args.json,
-            probabilities: args.probabilities,
-            outputs: vec![0.0; shape.outputs],
-            scratch: vec![0.0; model.scratch_len()],
-            lines: Vec::new(),
-        }
-    }
-
-    /// Scores rows, one behind the other in `inputs`, into `lines`.
-    fn score(&mut self, inputs: &[f32], bad: &[Option<BadRow>]) -> Result<(), InputError> {
-        self.lines.clear();
-        for (input, bad) in inputs.chunks_exact(self.model.shape().inputs).zip(bad) {
-            if let Some(bad) = bad {
-                self.mark(bad);
-                continue;
-            }
-            let assessment = self.model.predict_on(self.isa, input, &mut self.outputs, &mut self.scratch)?;
-            if self.probabilities {
-                softmax(&mut self.outputs);
-            }
-            if self.json { self.json_line(&assessment) } else { self.csv_line(&assessment) }
-        }
-        Ok(())
-    }
-
-    fn csv_line(&mut self, assessment: &Assessment) {
-        let line = &mut self.lines;
-        shortest(assessment.uncertainty, line);
-        line.push(b',');
-        if let Some(p) = assessment.p_value {
-            shortest(p, line);
-        }
-        line.push(b',');
-        line.extend(assessment.verdict.map_or("", verdict).bytes());
-        line.push(b',');
-        line.extend(assessment.nearest.to_string().bytes());
-        if self.channels {
-            for number in [assessment.unfamiliarity, assessment.ambiguity, assessment.ambiguity_p] {
-                line.push(b',');
-                if let Some(number) = number {
-                    shortest(number, line);
-                }
-            }
-            for class in [assessment.class, assessment.runner_up] {
-                line.push(b',');
-                line.extend(quoted(class.and_then(|class| self.classes.get(class))).bytes());
-            }
-        }
-        for &y in &self.outputs {
-            line.push(b',');
-            shortest(y, line);
-        }
-        line.push(b'\n');
-    }
-
-    fn json_line(&mut self, assessment: &Assessment) {
-        let line = &mut self.lines;
-        line.extend(br#"{"uncertainty":"#);
-        shortest(assessment.uncertainty, line);
-        line.extend(br#","p_value":"#);
-        match assessment.p_value {
-            Some(p) => shortest(p, line),
-            None => line.extend(b"null"),
-        }
-        line.extend(br#","verdict":"#);
-        match assessment.verdict {
-            Some(v) => line.extend(format!("\"{}\"", verdict(v)).bytes()),
-            None => line.extend(b"null"),
-        }
-        line.extend(format!(r#","nearest":{}"#, assessment.nearest).bytes());
-        if self.channels {
-            let numbers = [assessment.unfamiliarity, assessment.ambiguity, assessment.ambiguity_p];
-            for (name, number) in CHANNELS.iter().zip(numbers) {
-                line.extend(format!(r#","{name}":"#).bytes());
-                match number {
-                    Some(number) => shortest(number, line),
-                    None => line.extend(b"null"),
-                }
-            }
-            for (name, class) in [("class", assessment.class), ("runner_up", assessment.runner_up)] {
-                let class = serde_json::json!(class.and_then(|class| self.classes.get(class)));
-                line.extend(format!(r#","{name}":{class}"#).bytes());
-            }
-        }
-        line.extend(br#","outputs":["#);
-        for (i, &y) in self.outputs.iter().enumerate() {
-            if i > 0 {
-                line.push(b',');
-            }
-            shortest(y, line);
-        }
-        line.extend(b"]}\n");
-    }
-
-    /// The line of a row that could not be read.
-    fn mark(&mut self, bad: &BadRow) {
-        if self.json {
-            let mut record = serde_json::json!({
-                "uncertainty": null, "p_value": null, "verdict": INVALID, "nearest": null,
-                "outputs": [], "error": bad.to_string(),
-            });
-            for name in CHANNELS.iter().filter(|_| self.channels) {
-                record[name] = serde_json::Value::Null;
-            }
-            self.lines.extend(format!("{record}\n").bytes());
-        } else {
-            self.lines.extend(format!(",,{INVALID},").bytes());
-            let more = if self.channels { CHANNELS.len() } else { 0 };
-            self.lines.extend(std::iter::repeat_n(b',', more + self.outputs.len()));
-            self.lines.push(b'\n');
-        }
-    }
-}
-
-/// A name as a field of CSV.
-fn quoted(name: Option<&String>) -> String {
-    match name {
-        Some(name) if name.contains([',', '"', '\n', '\r']) => format!("\"{}\"", name.replace('"', "\"\"")),
-        Some(name) => name.clone(),
-        None => String::new(),
     }
 }

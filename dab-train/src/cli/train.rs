@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use super::{
     dry,
@@ -20,9 +20,12 @@ use crate::{
     experiment::{self, Listener},
     learn::{machines::Machines, mpi, run::Observer},
     measure::alarms::{AlarmRate, words},
-    report::numbers::{headline, summarise},
+    report::{
+        folder::{self, CHECKPOINT, Left},
+        numbers::{headline, summarise},
+    },
     run::Run,
-    support::{device::DeviceChoice, files::check_writable},
+    support::{device::DeviceChoice, files::check_writable, interrupt, lock::FolderLock},
 };
 
 /// Train a model as an experiment file says
@@ -33,16 +36,21 @@ use crate::{
 ///   model.dab               the model, calibrated
 ///   report.html             one page: tables and plots (also as .svg files)
 ///   metrics.json            every number, and the history of the training
-///   scores.csv              uncertainty and code of every input
+///   scores.csv              every held-out, test and OOD input by name: score, p-value, verdict
 ///   experiment.toml         the experiment, every default spelt out
 ///   checkpoint.safetensors  the trained network, for `dab verify` and --resume
+///   backbone.safetensors    the image network, if it learnt too: for `dab score FOLDER cat.png`
+///
+/// Results of an earlier run are not replaced unless --force says so, and one process at a time writes
+/// into a folder. In scores.csv, the name of an input is its file, or its file and row, from 1.
 ///
 /// The same seed gives the same bytes on the same device. For your own features, `dab fit` writes the
 /// experiment file. Data sets that an experiment names are looked for in the folder that DAB_DATA names,
 /// else in data/ of the current folder; `dab data` tells how to get them.
 ///
-/// A run that was killed goes on with --resume from its last checkpoint and gives the same bytes;
-/// training.checkpoint_every says how many epochs lie between two. Training images are changed at random
+/// Ctrl-C ends a run with a checkpoint of its last whole epoch, and code 130. A run that ended too early
+/// goes on with --resume from its last checkpoint and gives the same bytes; training.checkpoint_every
+/// says how many epochs lie between two. Training images are changed at random
 /// by data.augment: pad, flip, and RandAugment, as in
 ///
 ///   --set data.augment.rand.operations=2 --set data.augment.rand.magnitude=9
@@ -96,6 +104,9 @@ pub struct Options {
     /// Go on from the checkpoints of an interrupted run
     #[arg(long)]
     resume: bool,
+    /// Replace the results and checkpoints of an earlier run in the same folder
+    #[arg(long, conflicts_with = "resume")]
+    force: bool,
     /// Print shapes, parameters, memory and steps, and train nothing
     #[arg(long)]
     dry_run: bool,
@@ -163,8 +174,17 @@ impl Options {
         let device = self.device.of_process(local).open()?;
         let out = self.out.clone().unwrap_or_else(|| Path::new("runs").join(&experiment.name));
         let writes = machines.as_ref().is_none_or(|machines| machines.place.index == 0);
-        if writes {
-            check_writable(&out)?;
+        let _lock = match writes {
+            true => {
+                check_writable(&out)?;
+                let lock = FolderLock::take(&out)?;
+                self.check_left(&out)?;
+                Some(lock)
+            }
+            false => None,
+        };
+        if machines.is_none() {
+            interrupt::install();
         }
         let seed = self.first_seed(experiment.seed);
         let options = experiment::Options {
@@ -187,6 +207,32 @@ impl Options {
             self.say(&format!("results in {}", out.display()));
         }
         Ok(())
+    }
+
+    /// Refuses to overwrite what an earlier run left, unless the user asks for it.
+    fn check_left(&self, out: &Path) -> Result<()> {
+        let (folder, left) = (out.display(), folder::left(out));
+        if self.resume {
+            if left.is_none() {
+                super::complain(&format!(
+                    "--resume: there is no checkpoint in {folder} ({CHECKPOINT}), so this run starts at the first epoch"
+                ));
+            }
+            return Ok(());
+        }
+        if self.force {
+            return folder::forget(out);
+        }
+        match left {
+            Some(Left::Results) => bail!(
+                "{folder} holds the results of an earlier run: give another folder with --out, or replace them with --force"
+            ),
+            Some(Left::Checkpoint) => bail!(
+                "{folder} holds the checkpoint of a run that did not end: go on with --resume, start anew with --force, or \
+                 give another folder with --out"
+            ),
+            None => Ok(()),
+        }
     }
 
     /// The experiment with the changes of `--set`.

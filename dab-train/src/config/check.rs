@@ -76,6 +76,9 @@ impl Experiment {
             on_images == self.backbone.images.is_some(),
             "data.kind = \"images\" and [backbone.images] belong together"
         );
+        if let DataConfig::Images(data) = &self.data {
+            data.check()?;
+        }
         if let Some(images) = &self.backbone.images {
             if let Some(fault) = images.network.fault() {
                 bail!("backbone.images: {fault}");

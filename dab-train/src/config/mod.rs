@@ -303,8 +303,8 @@ pub struct Training {
     /// Standard deviation of noise added to the standardised inputs in step 1.
     #[serde(default)]
     pub input_noise: f64,
-    /// Stops early, when present.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Stops early, when present, as in `early_stopping = { patience = 20, share = 0.1 }`.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "early_stopping")]
     pub early_stopping: Option<EarlyStopping>,
     /// Parts of a mini-batch that one device computes one after the other: less memory, the same gradient.
     #[serde(default = "one", skip_serializing_if = "is_one")]
@@ -356,6 +356,27 @@ pub struct EarlyStopping {
     pub share: f64,
 }
 
+/// A table, and words for who gives a number.
+fn early_stopping<'de, D: serde::Deserializer<'de>>(given: D) -> Result<Option<EarlyStopping>, D::Error> {
+    struct Table;
+    impl<'de> serde::de::Visitor<'de> for Table {
+        type Value = EarlyStopping;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            write!(
+                f,
+                "a table of two numbers in training.early_stopping, as in {{ patience = 20, share = 0.1 }}: stop \
+                 after 20 epochs without a better loss on a tenth of the training rows, which are set aside"
+            )
+        }
+
+        fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<EarlyStopping, A::Error> {
+            EarlyStopping::deserialize(serde::de::value::MapAccessDeserializer::new(map))
+        }
+    }
+    given.deserialize_any(Table).map(Some)
+}
+
 impl Experiment {
     /// Reads and checks an experiment file.
     ///
@@ -375,9 +396,18 @@ impl Experiment {
     /// # Errors
     /// As [`Experiment::read`].
     pub fn parse(text: &str) -> Result<Self, Error> {
-        let experiment: Self = toml::from_str(text).map_err(|error| Error::Experiment(error.into()))?;
+        let mut experiment: Self = toml::from_str(text).map_err(|error| Error::Experiment(error.into()))?;
+        experiment.take_network_sizes();
         experiment.check()?;
         Ok(experiment)
+    }
+
+    /// Pictures get the size that the image network was made for, unless the file says another.
+    fn take_network_sizes(&mut self) {
+        if let (DataConfig::Images(data), Some(images)) = (&mut self.data, &self.backbone.images) {
+            let side = *data.side.get_or_insert(images.network.side());
+            data.resize.get_or_insert(images.network.resize(side));
+        }
     }
 
     /// An experiment that computes its model.

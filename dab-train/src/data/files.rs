@@ -276,7 +276,8 @@ impl Npz {
         names.filter_map(|name| name.strip_suffix(".npy").map(Into::into)).collect()
     }
 
-    fn key(&self, wanted: Option<&str>) -> Result<String> {
+    /// The name of the array `wanted`; without a name, of the only one.
+    pub(super) fn key(&self, wanted: Option<&str>) -> Result<String> {
         let names = self.names();
         match (wanted, names.as_slice()) {
             (Some(key), _) => Ok(key.into()),
@@ -341,6 +342,18 @@ impl Npz {
     pub fn table(&mut self, key: &str) -> Result<Table> {
         let (header, bytes) = self.read(key)?;
         array(&header, &bytes).with_context(|| self.here(key))
+    }
+
+    /// Whether `wanted` (or the only array) holds images: bytes of four dimensions.
+    ///
+    /// # Errors
+    /// When there is no such array.
+    pub fn has_images(&mut self, wanted: Option<&str>) -> Result<bool> {
+        let key = self.key(wanted)?;
+        let here = self.here(&key);
+        let header = NpyHeader::from_reader(&mut self.entry(&key)?).context(here)?;
+        let bytes = Scalar::new(&header.dtype()).is_ok_and(|scalar| scalar.is_byte());
+        Ok(bytes && header.shape().len() == 4)
     }
 
     /// The array `key` as bytes with its shape.

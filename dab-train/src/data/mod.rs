@@ -25,11 +25,11 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use self::sources::{cifar10, clinc150, clusters, features, uci};
-pub use images::{Augment, ImageTask, ImagesConfig, Normalise, RandAugment};
+pub use images::{Augment, ImageTask, ImagesConfig, Normalise, Preprocessing, RandAugment};
 pub use rows::Header;
 pub use sealed::{Sealed, Seen};
 pub use split::HeldOutFrom;
-pub use table::{ColumnStats, Scale, Table};
+pub use table::{ColumnStats, OUTLIER, Scale, Table};
 
 use crate::support::digest;
 
@@ -127,8 +127,22 @@ pub struct Description {
     pub output_names: Vec<String>,
     /// Rows that calibrate in place of the held-out ones: those that the user's network has not seen.
     pub calibration: Option<Table>,
+    /// What the rows are called.
+    pub rows: RowNames,
     /// What is allowed but worth a line to the user.
     pub warnings: Vec<String>,
+}
+
+/// What rows are called: the file of a picture, or a file and the row in it, counting from 1. A list is empty where rows have no
+/// names.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RowNames {
+    /// Of held-out rows.
+    pub held_out: Vec<String>,
+    /// Of test rows.
+    pub test: Vec<String>,
+    /// Of each OOD set's rows.
+    pub ood: Vec<Vec<String>>,
 }
 
 /// Which data an experiment uses: the `[data]` table of an experiment file.
@@ -235,7 +249,7 @@ pub fn data_root() -> PathBuf {
     named.map_or_else(|| DATA_FOLDER.into(), PathBuf::from)
 }
 
-/// The path of a file or folder in the data folder `root`; an absolute one stays as it is.
+/// The path of a file or folder in the data folder `root`, or else in the current one; an absolute one stays as it is.
 ///
 /// # Errors
 /// When it is not there: what is missing, where it was looked for, and how to get it.
@@ -245,11 +259,15 @@ pub(crate) fn stored(root: &Path, relative: impl AsRef<Path>) -> Result<PathBuf>
     if path.exists() {
         return Ok(path);
     }
+    if relative.exists() {
+        return Ok(relative.into());
+    }
     let full = std::path::absolute(&path).unwrap_or(path);
     let how = sets::Known::of_path(relative)
         .map_or_else(String::new, |known| format!("; `dab data {}` tells how to get it", known.name));
     bail!(
-        "missing data file {}: looked for {} ({DATA_VARIABLE} may name another folder than {DATA_FOLDER}/){how}",
+        "missing data file {}: looked for {} ({DATA_VARIABLE} may name another folder than {DATA_FOLDER}/), and in the \
+         current folder{how}",
         relative.display(),
         full.display()
     );
@@ -276,6 +294,15 @@ impl Task {
             if let Targets::Regression(targets) = &split.targets {
                 targets.check_finite(&format!("{what} targets"))?;
             }
+        }
+        if let Targets::Regression(targets) = &self.train.targets {
+            let constant = targets.column_stats().iter().all(ColumnStats::is_constant);
+            ensure!(
+                !constant,
+                "the target is {} in all {} training rows: there is nothing to predict; is it the right column?",
+                targets.values.first().unwrap_or(&0.0),
+                targets.rows
+            );
         }
         let varies = self.train.inputs.column_stats().iter().any(|column| !column.is_constant());
         ensure!(
@@ -326,6 +353,27 @@ impl Task {
         if !constant.is_empty() {
             warnings.push(format!("constant input column {} carries no information", listed(&constant)));
         }
+        if let Targets::Regression(targets) = &self.train.targets {
+            let stats = targets.column_stats();
+            let constant: Vec<usize> =
+                (0..stats.len()).filter(|&j| stats[j].is_constant()).map(|j| j + 1).collect();
+            if !constant.is_empty() {
+                warnings.push(format!(
+                    "target column {} is constant: nothing is learnt from it",
+                    listed(&constant)
+                ));
+            }
+        }
+        warnings.extend(self.train.inputs.outlier().map(|at| {
+            let (row, column) = (at / self.train.inputs.cols, at % self.train.inputs.cols);
+            format!(
+                "{} in training row {}, column {} is more than {OUTLIER:.0e} times as far out as all other rows are: beside \
+                 it they look equal; is it a broken row?",
+                self.train.inputs.values[at],
+                row + 1,
+                column + 1
+            )
+        }));
         warnings
     }
 }
@@ -376,6 +424,41 @@ mod tests {
         assert!(refusal(&task(classes(&[1, 1], 2), classes(&[1], 2))).contains("one class only"));
         assert!(refusal(&task(classes(&[0, 1], 3), classes(&[2], 3))).contains("class 2 occurs in held-out"));
         assert!(refusal(&task(classes(&[0, 5], 3), classes(&[0], 3))).contains("label 5"));
+    }
+
+    #[test]
+    fn targets_that_never_change_are_refused_or_told() {
+        let regression = |rows: &[[f32; 2]]| Split {
+            inputs: Table::from_rows(&[[0.0_f32], [1.0], [2.0]]).unwrap(),
+            targets: Targets::Regression(Table::from_rows(rows).unwrap()),
+        };
+        let (flat, half) = (regression(&[[3.5, 1.0]; 3]), regression(&[[3.5, 1.0], [3.5, 2.0], [3.5, 3.0]]));
+        let said = refusal(&task(flat.clone(), flat));
+        assert!(
+            said.contains("the target is 3.5 in all 3 training rows: there is nothing to predict"),
+            "{said}"
+        );
+        let half = task(half.clone(), half);
+        half.check().unwrap();
+        assert_eq!(half.warnings(), ["target column 1 is constant: nothing is learnt from it"]);
+    }
+
+    #[test]
+    fn numbers_beyond_the_device_s_are_refused_and_outliers_told() {
+        let mut huge = task(classes(&[0, 1], 2), classes(&[1], 2));
+        huge.train.inputs.values[2] = 1e30;
+        let said = refusal(&huge);
+        assert!(said.contains("train inputs: 1e30 in row 2, column 1 is beyond ±1.1e15"), "{said}");
+        assert!(said.contains("correct or remove this row, or give the column in another unit"), "{said}");
+        let mut far = task(classes(&[0, 1, 0, 1], 2), classes(&[1], 2));
+        far.train.inputs.values[4] = 1e12;
+        let told = far.warnings().join("\n");
+        assert!(
+            told.contains("1000000000000 in training row 3, column 1 is more than 1e6 times as far out"),
+            "{told}"
+        );
+        far.train.inputs.values[4] = 1e3;
+        assert_eq!(far.warnings().len(), 1, "a far row is no broken one: {:?}", far.warnings());
     }
 
     #[test]

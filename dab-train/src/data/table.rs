@@ -10,9 +10,12 @@
 //! becomes 0 and not NaN.
 
 use anyhow::{Result, bail, ensure};
+use dab_core::parts::LARGEST;
 
 /// A column whose spread is below this fraction of its magnitude is constant: f32 cannot tell more.
 const CONSTANT_COLUMN: f64 = 1e-7;
+/// One value that is this many times as far from its column's mean as all others are spread hides them: f32 has 7 digits.
+pub const OUTLIER: f64 = 1e6;
 
 /// Rows of numbers, row-major.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -133,15 +136,47 @@ impl Table {
         stats
     }
 
-    /// Refuses NaN and infinities; `what` names the table in the message.
+    /// The place of the value that is [`OUTLIER`] times as far from its column's mean as all others are spread, if there is one.
+    #[must_use]
+    pub fn outlier(&self) -> Option<usize> {
+        let n = self.rows as f64;
+        self.column_stats().iter().enumerate().find_map(|(j, column)| {
+            let far = |x: f32| (f64::from(x) - column.mean).abs();
+            let extreme = if far(column.max) > far(column.min) { column.max } else { column.min };
+            // Alone, it makes all of the column's variance: n σ² = d² n / (n − 1).
+            let alone = far(extreme).powi(2) * n / (n - 1.0);
+            if self.rows < 3 || alone < 0.999 * n * column.std.powi(2) {
+                return None;
+            }
+            let row = self.iter().position(|row| row[j] == extreme)?;
+            let others: Vec<f64> =
+                self.iter().enumerate().filter(|(i, _)| *i != row).map(|(_, r)| f64::from(r[j])).collect();
+            let mean = others.iter().sum::<f64>() / (n - 1.0);
+            let spread = (others.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
+            let hides = spread > 0.0 && (f64::from(extreme) - mean).abs() > OUTLIER * spread;
+            hides.then_some(row * self.cols + j)
+        })
+    }
+
+    /// Refuses NaN, infinities and numbers beyond the domain of a model (dab-core's `scalar.rs`); `what` names the table in the
+    /// message.
     ///
     /// # Errors
-    /// At the first value that is not finite: its row and column, both counted from 1.
+    /// At the first such value: its row and column, both counted from 1.
     pub fn check_finite(&self, what: &str) -> Result<()> {
         if let Some(at) = self.values.iter().position(|x| !x.is_finite()) {
             let total = self.values.iter().filter(|x| !x.is_finite()).count();
             bail!(
                 "{what}: {} in row {}, column {} ({total} such values in all); every value must be finite",
+                self.values[at],
+                at / self.cols + 1,
+                at % self.cols + 1
+            );
+        }
+        if let Some(at) = self.values.iter().position(|x| x.abs() > LARGEST) {
+            bail!(
+                "{what}: {:e} in row {}, column {} is beyond ±{LARGEST:.1e}, the largest number that a model computes with; \
+                 correct or remove this row, or give the column in another unit",
                 self.values[at],
                 at / self.cols + 1,
                 at % self.cols + 1

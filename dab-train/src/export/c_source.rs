@@ -4,9 +4,9 @@
 use std::fmt::Write;
 
 use anyhow::{Result, bail};
-use dab_core::Model;
+use dab_core::{Model, Task};
 
-use super::model_file::ModelFile;
+use super::{model_file::ModelFile, names};
 
 /// Words per line of the array.
 const PER_LINE: usize = 8;
@@ -33,6 +33,17 @@ pub fn check_name(name: &str) -> Result<()> {
         bail!("`{name}` is a word of C or C++: choose another name for the array");
     }
     Ok(())
+}
+
+/// A text as a C string. Bytes beyond plain ASCII are octal: a compiler's character set does not matter then, and an octal
+/// number ends after three digits, whatever follows. A `?` could begin a trigraph.
+fn literal(text: &str) -> String {
+    let byte = |byte: u8| match byte {
+        b'"' | b'\\' => format!("\\{}", char::from(byte)),
+        b' '..=b'~' if byte != b'?' => char::from(byte).to_string(),
+        _ => format!("\\{byte:03o}"),
+    };
+    format!("\"{}\"", text.bytes().map(byte).collect::<String>())
 }
 
 /// What `dab export` writes.
@@ -138,6 +149,17 @@ fn declaration(name: &str, artifact: &ModelFile, model: &Model<'_>) -> Result<St
     for (what, value) in macros {
         writeln!(t, "#define {upper}_{what} {value}u")?;
     }
+    if let Some(names) =
+        names::find(&artifact.info, names::OUTPUTS, shape.outputs).filter(|_| shape.outputs > 0)
+    {
+        let what = if shape.task == Some(Task::Classification) { "CLASS" } else { "OUTPUT" };
+        let listed: Vec<String> = names.iter().map(|name| literal(name)).collect();
+        writeln!(
+            t,
+            "/* As in: static const char *const names[] = {upper}_{what}_NAMES; UTF-8, in the order of outputs. */"
+        )?;
+        writeln!(t, "#define {upper}_{what}_NAMES {{ {} }}", listed.join(", "))?;
+    }
     writeln!(t, "/* CRC-32C of the model: the same for the same model. */")?;
     writeln!(t, "#define {upper}_IDENTITY 0x{:08x}u", artifact.identity())?;
     writeln!(t, "/* What dab_self_test must find: so many answers, with this digest of their bits. */")?;
@@ -174,6 +196,13 @@ fn array(t: &mut String, name: &str, bytes: &[u8]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn any_name_is_a_c_string() {
+        assert_eq!(literal("cat"), "\"cat\"");
+        assert_eq!(literal("a \"b\" \\ ??/1"), "\"a \\\"b\\\" \\\\ \\077\\077/1\"");
+        assert_eq!(literal("ü1\n"), "\"\\303\\2741\\012\"");
+    }
 
     #[test]
     fn words_of_the_language_are_no_names() {

@@ -7,6 +7,7 @@
 //! ```
 
 pub mod artifact;
+pub mod backbone;
 pub mod c_source;
 pub mod device;
 pub mod head;

@@ -10,7 +10,7 @@
 //! θ is fixed in 2–4, so each example is encoded once and the encodings serve all three. Step 1 is in `network_step.rs`,
 //! steps 2–4 are in [`codebook_step`](super::codebook_step), with what keeps codes alive.
 
-use std::sync::Arc;
+use std::{ops::ControlFlow, sync::Arc};
 
 use burn::tensor::{DType, Device, Tensor};
 use serde::{Deserialize, Serialize};
@@ -116,22 +116,24 @@ impl Rdfc {
 
     /// Steps 1–4 on all `examples`.
     pub fn epoch(&mut self, experiment: &Experiment, examples: &Examples) -> Epoch {
-        self.epoch_watched(experiment, examples, &mut |_| ())
+        // Nobody stops it.
+        self.epoch_watched(experiment, examples, &mut |_| ControlFlow::Continue(())).unwrap_or_default()
     }
 
-    /// [`Rdfc::epoch`] that tells `watch` after each gradient step how many examples step 1 has seen.
+    /// [`Rdfc::epoch`] that tells `watch` after each gradient step how many examples step 1 has seen. When `watch` breaks, the
+    /// epoch ends there, unfinished, and gives nothing.
     pub fn epoch_watched(
         &mut self,
         experiment: &Experiment,
         examples: &Examples,
-        watch: &mut dyn FnMut(usize),
-    ) -> Epoch {
-        let mut report = self.network_step(experiment, examples, watch);
+        watch: &mut dyn FnMut(usize) -> ControlFlow<()>,
+    ) -> Option<Epoch> {
+        let mut report = self.network_step(experiment, examples, watch)?;
         self.codebook_step(experiment, examples, &mut report);
         self.epoch += 1;
         report.number = self.epoch;
         report.usage.clone_from(&self.codebook.priors);
-        report
+        Some(report)
     }
 
     /// The codebook as tensors for training.

@@ -69,7 +69,8 @@ pub(super) fn learn_task(
             (run.images.clone().context("the run kept no image network")?, Some(run))
         }
     };
-    let normalise = images.normalise;
+    let normalise = images.preprocessing.normalise;
+    let digest = digest(&network);
     let cached = |set: &_| cached(&network, set, &normalise, cache, device);
     if run.is_none() && streams(experiment) {
         let features = cached(&images.train.set)?;
@@ -84,7 +85,8 @@ pub(super) fn learn_task(
         false => features(&network, set, &normalise, device),
     })?;
     let (seen, sealed) = task.seal();
-    let run = run.map_or_else(|| run::train(experiment, &seen.train, setting, observer), Ok)?;
+    let mut run = run.map_or_else(|| run::train(experiment, &seen.train, setting, observer), Ok)?;
+    run.backbone = Some((digest, images.preprocessing));
     Ok((seen, sealed, run))
 }
 
@@ -114,7 +116,7 @@ pub(super) fn restore_task(
     }
     let learnt = run.as_ref().and_then(|run| run.images.clone());
     let network = frozen.or(learnt).context("the run kept no image network")?;
-    let features = |set: &_| features(&network, set, &images.normalise, device);
+    let features = |set: &_| features(&network, set, &images.preprocessing.normalise, device);
     let task = images.featured(&experiment.name, features)?;
     let run = run.map_or_else(|| run::restore(experiment, &task.train, setting), Ok)?;
     Ok((task, run))
@@ -177,6 +179,21 @@ pub fn features(network: &ResNet, set: &ImageSet, normalise: &Normalise, device:
     Table::new(set.len(), cols, values)
 }
 
+/// SHA-256 of a network's names and numbers: which network it is.
+#[must_use]
+pub fn digest(network: &ResNet) -> String {
+    digest::hex(numbers_digest(network))
+}
+
+fn numbers_digest(network: &ResNet) -> Sha256 {
+    let mut key = Sha256::new();
+    for named in network.clone().named_mut() {
+        key.update(&named.name);
+        named.tensor.to_data().iter::<f32>().for_each(|number| key.update(number.to_le_bytes()));
+    }
+    key
+}
+
 /// Features of every image from a file in `folder`, made once for a network, a source and a normalisation, and mapped.
 ///
 /// # Errors
@@ -189,11 +206,7 @@ pub fn cached(
     device: &Device,
 ) -> Result<Features> {
     let whole = ImageSet::all(&set.source, set.images.clone());
-    let mut key = Sha256::new();
-    for named in network.clone().named_mut() {
-        key.update(&named.name);
-        named.tensor.to_data().iter::<f32>().for_each(|number| key.update(number.to_le_bytes()));
-    }
+    let mut key = numbers_digest(network);
     key.update(format!("{normalise:?} {} {:?}", whole.source, whole.images));
     let path = folder.join(format!("{}.features", &digest::hex(key)[..16]));
     if !path.is_file() {
@@ -223,7 +236,7 @@ pub fn train(
     observer: &mut dyn Observer,
 ) -> Result<Learnt> {
     let rows = |indices: &[usize]| -> Arc<dyn IndexedRows> {
-        Arc::new(ImageRows { set: task.train.set.select(indices), normalise: task.normalise })
+        Arc::new(ImageRows { set: task.train.set.select(indices), normalise: task.preprocessing.normalise })
     };
     on_rows(experiment, task, weights, task.train.set.cols(), rows, setting, observer)
 }

@@ -9,7 +9,7 @@
 //! means over a part, as in any data-parallel training: the statistics that norms divide by, and the two means of E9. The running
 //! statistics of norms, which the finished network uses, are moved by those of the whole mini-batch.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 use burn::tensor::{Device, Tensor, TensorData};
 
@@ -37,8 +37,8 @@ impl Rdfc {
         &mut self,
         experiment: &Experiment,
         examples: &Examples,
-        watch: &mut dyn FnMut(usize),
-    ) -> Epoch {
+        watch: &mut dyn FnMut(usize) -> ControlFlow<()>,
+    ) -> Option<Epoch> {
         let batches = self.batches(experiment, examples.len());
         let (alpha, weight) = (self.alpha(experiment), self.distortion_weight(experiment));
         let on = |device: &Device| {
@@ -76,7 +76,9 @@ impl Rdfc {
                 _ => step_in_parts(&self.network, &losses, accumulate, &batch, self.machines.as_deref()),
             };
             seen += rows.len();
-            watch(seen);
+            if watch(seen).is_break() {
+                return None;
+            }
             if !self.scaling.as_mut().is_none_or(|scaling| scaling.accept(&found)) {
                 report.skipped += 1;
                 left_out += rows.len();
@@ -98,7 +100,7 @@ impl Rdfc {
         let share = seen as f64 / count as f64;
         let means: Vec<f64> = sums.into_data().iter::<f64>().map(|mean| mean * share).collect();
         (report.nll, report.distortion, report.hinge) = (means[0], means[1], means[2]);
-        report
+        Some(report)
     }
 }
 

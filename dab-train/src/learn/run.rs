@@ -5,12 +5,13 @@
 //! was not.
 
 use std::{
+    ops::ControlFlow,
     path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use nalgebra::DMatrix;
 
@@ -23,7 +24,7 @@ use super::{
 };
 use crate::{
     config::{ConvPrecision, Experiment, Standardise, Start},
-    data::{Scale, Split, Table, Targets},
+    data::{Preprocessing, Scale, Split, Table, Targets},
     model::{
         codebook::{Codebook, uncertainty},
         divergence,
@@ -31,7 +32,11 @@ use crate::{
         resnet::ResNet,
         snapshot::Snapshot,
     },
-    support::{device, random::Random},
+    support::{
+        device,
+        interrupt::{self, Patience},
+        random::Random,
+    },
 };
 
 /// Added to the diagonal of the input noise's covariance, relative to its mean variance: collinear inputs factorise.
@@ -86,6 +91,8 @@ pub struct Learnt {
     pub trained: Snapshot,
     /// The image network that learnt with it.
     pub images: Option<ResNet>,
+    /// Which image network comes before the model, by its [digest](super::images::digest), and what happens before it.
+    pub backbone: Option<(String, Preprocessing)>,
     /// One entry an epoch.
     pub history: Vec<Epoch>,
     /// The epoch whose model was kept: the last, or the best under early stopping.
@@ -278,13 +285,31 @@ pub(crate) fn epochs(
 ) -> Result<Learnt> {
     let mut progress = begin(experiment, model, setting)?;
     let (begun, every) = (Instant::now(), experiment.training.checkpoint_every);
+    // Several processes must take the same steps: there, an interrupt ends the process as it always does.
+    let _patience = setting.machines.is_none().then(Patience::begin);
     while !is_over(experiment, &progress) {
         let (before, examples) = (progress.model.epoch as f64, learn.len());
+        // A run goes on from the end of an epoch only. Tensors are shared until a step replaces them, so this costs the
+        // memory of parameters and optimisers once more, and no time.
+        let last = setting.checkpoint.as_deref().map(|path| (path, progress.clone()));
         let epoch = progress.model.epoch_watched(experiment, learn, &mut |seen| {
             let epochs = before + seen as f64 / examples as f64;
             let total = experiment.training.epochs;
             observer.step(&Moment { epochs, total, examples, elapsed: begun.elapsed() });
+            if setting.machines.is_none() && interrupt::wanted() {
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
         });
+        let Some(epoch) = epoch else {
+            let (done, total) = (before, experiment.training.epochs);
+            let Some((path, last)) = last else { bail!("interrupted after epoch {done} of {total}") };
+            checkpoint::write(path, experiment, &last)?;
+            bail!(
+                "interrupted after epoch {done} of {total}; the same command with --resume goes on from {}",
+                path.display()
+            );
+        };
         learn.sound()?;
         ensure!(
             epoch.nll.is_finite() && epoch.distortion.is_finite(),
@@ -323,7 +348,7 @@ fn finish(experiment: &Experiment, progress: RunState) -> Learnt {
     };
     let network = network.frozen();
     let trained = Snapshot::new(&network, &codebook, experiment.objective.alpha);
-    Learnt { trained, images: network.images, history, kept_epoch }
+    Learnt { trained, images: network.images, backbone: None, history, kept_epoch }
 }
 
 /// The device's type of this precision.

@@ -147,12 +147,14 @@ impl JudgedSet {
 /// What the model says about all sets of a task.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Assessments {
+    /// The held-out rows.
+    pub held_out: JudgedSet,
     /// Of the test rows.
     pub test: JudgedSet,
     /// Of each OOD set.
     pub ood: Vec<JudgedSet>,
     /// Whether the model has channels.
-    channels: bool,
+    pub channels: bool,
     /// Rows behind the calibration table; 0 without one.
     calibrated: usize,
     /// The rates of `doubtful` and `unfamiliar`, where there is a table.
@@ -161,7 +163,7 @@ pub struct Assessments {
     ambiguity_rate: Option<f32>,
 }
 
-/// Assesses every test and OOD row of a task with the model file.
+/// Assesses every held-out, test and OOD row of a task with the model file.
 ///
 /// # Errors
 /// When the bytes are no model, or a row is not an input of it.
@@ -170,6 +172,7 @@ pub fn assess(model: &[u8], task: &Task) -> Result<Assessments> {
     let model = bytes.model()?;
     let ood = task.ood.iter().map(|(name, inputs)| JudgedSet::new(name, &model, inputs));
     Ok(Assessments {
+        held_out: JudgedSet::new("held-out", &model, &task.held_out.inputs)?,
         test: JudgedSet::new("test", &model, &task.test.inputs)?,
         ood: ood.collect::<Result<_>>()?,
         channels: model.channels_meta().is_some(),

@@ -35,6 +35,24 @@ pub struct Cost {
     pub kept: u64,
 }
 
+/// What to tell when images are not of the size that the network was made for: they cost more, or show less.
+#[must_use]
+pub fn odd_size(experiment: &Experiment, side: usize) -> Option<String> {
+    let network = experiment.backbone.images.as_ref()?.network;
+    let own = network.side();
+    let adds = |side: usize| {
+        ResNet::new(network, InitialWeights::Zero, &Device::flex()).cost(side, side).multiply_adds as f64
+    };
+    (side != own).then(|| {
+        format!(
+            "images are {side} × {side}, {network} was made for {own} × {own}: {:.2} G multiply-adds an image, {:.1} times as \
+             many; unless this is meant, set data.side = {own}, or give images of that size",
+            adds(side) / 1e9,
+            adds(side) / adds(own)
+        )
+    })
+}
+
 impl Cost {
     /// An experiment's on `inputs` numbers (pixels, with an image network), with `outputs` numbers from the decoder.
     #[must_use]

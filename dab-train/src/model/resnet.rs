@@ -57,6 +57,24 @@ impl Architecture {
         }
     }
 
+    /// Height and width of the images that it was made for.
+    #[must_use]
+    pub fn side(self) -> usize {
+        match self {
+            Self::Resnet50 => 224,
+            Self::WideResnet { .. } | Self::CifarResnet { .. } => 32,
+        }
+    }
+
+    /// The shorter side of a picture before its centre of `side` × `side` is cut out, as its authors have it.
+    #[must_use]
+    pub fn resize(self, side: usize) -> usize {
+        match self {
+            Self::Resnet50 => side * 8 / 7,
+            Self::WideResnet { .. } | Self::CifarResnet { .. } => side,
+        }
+    }
+
     /// Whether images of this height and width can be halved as often as the network does.
     #[must_use]
     pub fn takes(self, side: usize) -> bool {
@@ -311,6 +329,38 @@ impl ResNet {
             }
         }
         cost
+    }
+}
+
+/// As in `cifar-resnet-20`, `wide-resnet-28-10` and `resnet50`.
+impl std::fmt::Display for Architecture {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::WideResnet { depth, width } => write!(f, "wide-resnet-{depth}-{width}"),
+            Self::Resnet50 => write!(f, "resnet50"),
+            Self::CifarResnet { depth } => write!(f, "cifar-resnet-{depth}"),
+        }
+    }
+}
+
+impl std::str::FromStr for Architecture {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let numbers = |rest: &str| rest.split('-').map(|n| n.parse().ok()).collect::<Option<Vec<usize>>>();
+        let cifar = name.strip_prefix("cifar-resnet-").and_then(numbers);
+        let wide = name.strip_prefix("wide-resnet-").and_then(numbers);
+        let found = match (name, cifar.as_deref(), wide.as_deref()) {
+            ("resnet50", ..) => Self::Resnet50,
+            (_, Some(&[depth]), _) => Self::CifarResnet { depth },
+            (_, _, Some(&[depth, width])) => Self::WideResnet { depth, width },
+            _ => {
+                return Err(format!(
+                    "there is no network `{name}`; give resnet50, cifar-resnet-DEPTH or wide-resnet-DEPTH-WIDTH"
+                ));
+            }
+        };
+        found.fault().map_or(Ok(found), Err)
     }
 }
 

@@ -1,6 +1,9 @@
 //! The folder of results: what of a run goes into which file.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result};
 use serde_json::json;
@@ -17,7 +20,8 @@ use crate::{
     config::Experiment,
     data::{Table, Targets},
     export::model_file::ModelFile,
-    measure::metrics::classification,
+    learn::checkpoint,
+    measure::{assessed::JudgedSet, metrics::classification},
     model::{snapshot::Scores, weights},
     run::Run,
     support::files::AtomicFile,
@@ -27,6 +31,57 @@ use crate::{
 pub const EXPERIMENT: &str = "experiment.toml";
 /// The trained network in a run's folder.
 pub const CHECKPOINT: &str = "checkpoint.safetensors";
+/// The model in a run's folder.
+pub const MODEL: &str = "model.dab";
+/// The image network that learnt with it.
+pub const BACKBONE: &str = "backbone.safetensors";
+/// Every number of a run.
+pub const METRICS: &str = "metrics.json";
+
+/// What a run left in `folder`, or one of its seeds did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// Results.
+    Results,
+    /// A checkpoint and no results: the run did not end.
+    Checkpoint,
+}
+
+/// What an earlier run left in a folder.
+#[must_use]
+pub fn left(folder: &Path) -> Option<Left> {
+    let folders = with_seeds(folder);
+    let any = |name: &str| folders.iter().any(|folder| folder.join(name).exists());
+    match any(MODEL) || any(METRICS) {
+        true => Some(Left::Results),
+        false => any(CHECKPOINT).then_some(Left::Checkpoint),
+    }
+}
+
+/// Removes the checkpoints of an earlier run, so that nobody goes on from them.
+///
+/// # Errors
+/// When one cannot be removed.
+pub fn forget(folder: &Path) -> Result<()> {
+    for folder in with_seeds(folder) {
+        let path = folder.join(CHECKPOINT);
+        for path in [checkpoint::before(&path), path] {
+            if path.exists() {
+                fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A run's folder, and those of its seeds.
+fn with_seeds(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let seeds = entries.map(|entry| entry.path()).filter(|path| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("seed-")) && path.is_dir()
+    });
+    std::iter::once(folder.to_owned()).chain(seeds).collect()
+}
 
 fn write_json(path: &Path, value: &serde_json::Value) -> Result<()> {
     save(path, (serde_json::to_string_pretty(value)? + "\n").as_bytes())
@@ -54,38 +109,76 @@ pub fn write_run(experiment: &Experiment, run: &Run, folder: &Path) -> Result<()
         "kept_epoch": run.learnt.as_ref().map(|learnt| learnt.kept_epoch),
         "history": run.learnt.as_ref().map_or(&[][..], |learnt| &learnt.history),
     });
-    write_json(&folder.join("metrics.json"), &metrics)?;
-    save(&folder.join("model.dab"), &run.model)?;
-    if let Some(network) = run.learnt.as_ref().and_then(|learnt| learnt.images.as_ref()) {
-        save(&folder.join("backbone.safetensors"), &weights::to_safetensors(network)?)?;
+    write_json(&folder.join(METRICS), &metrics)?;
+    save(&folder.join(MODEL), &run.model)?;
+    match run.learnt.as_ref().and_then(|learnt| learnt.images.as_ref()) {
+        Some(network) => save(&folder.join(BACKBONE), &weights::to_safetensors(network)?)?,
+        // One of an earlier run does not belong to this model.
+        None => drop(fs::remove_file(folder.join(BACKBONE))),
     }
     write_scores(run, &folder.join("scores.csv"))
 }
 
-/// One line per example: split, row (counting from 1), u, code, and what was wanted and given.
+/// The columns of scores.csv.
+const SCORES: [&str; 10] = [
+    "split",
+    "row",
+    "name",
+    "uncertainty",
+    "unfamiliarity",
+    "p_value",
+    "verdict",
+    "code",
+    "target",
+    "output",
+];
+
+/// One line per example: split, row (counting from 1) and name, what the model says, and what was wanted and given.
 fn write_scores(run: &Run, path: &Path) -> Result<()> {
     let mut csv = csv::Writer::from_writer(Vec::new());
-    csv.write_record(["split", "row", "uncertainty", "code", "target", "output"])?;
-    let (task, scores) = (&run.task, &run.scores);
-    let mut split = |name: &str, scores: &Scores, targets: Option<&Targets>| -> Result<()> {
-        let classes = matches!(task.train.targets, Targets::Classes { .. });
-        let outputs = classification::predictions(&scores.outputs);
-        for row in 0..scores.uncertainty.len() {
-            let target = match targets {
-                Some(Targets::Classes { labels, .. }) => labels[row].to_string(),
-                Some(Targets::Regression(values)) => first(values, row),
-                None => String::new(),
-            };
-            let output = if classes { outputs[row].to_string() } else { first(&scores.outputs, row) };
-            let (u, code) = (scores.uncertainty[row].to_string(), scores.code[row].to_string());
-            csv.write_record([name, &(row + 1).to_string(), &u, &code, &target, &output])?;
-        }
-        Ok(())
+    csv.write_record(SCORES)?;
+    let (task, scores, assessments) = (&run.task, &run.scores, &run.assessments);
+    let classes = match &task.train.targets {
+        Targets::Classes { count, .. } => Some(ModelFile::from_bytes(&run.model)?.class_names(*count)),
+        Targets::Regression(_) => None,
     };
-    split("held_out", &scores.held_out, Some(&task.held_out.targets))?;
-    split("test", &scores.test, Some(&task.test.targets))?;
-    for (name, scores) in &scores.ood {
-        split(name, scores, None)?;
+    let mut split =
+        |name: &str, scores: &Scores, targets: Option<&Targets>, judged: &JudgedSet, names: &[String]| {
+            let outputs = classification::predictions(&scores.outputs);
+            let class = |class: usize| classes.as_ref().and_then(|names| names.get(class)).cloned();
+            let number = |number: Option<f32>| number.map_or_else(String::new, |number| number.to_string());
+            for row in 0..scores.uncertainty.len() {
+                let target = match targets {
+                    Some(Targets::Classes { labels, .. }) => class(labels[row] as usize).unwrap_or_default(),
+                    Some(Targets::Regression(values)) => first(values, row),
+                    None => String::new(),
+                };
+                let output = match &classes {
+                    Some(_) => class(outputs[row] as usize).unwrap_or_default(),
+                    None => first(&scores.outputs, row),
+                };
+                let own = &judged.rows[row];
+                let verdict = own.verdict.map_or_else(String::new, |verdict| format!("{verdict:?}"));
+                csv.write_record([
+                    name,
+                    &(row + 1).to_string(),
+                    names.get(row).map_or("", String::as_str),
+                    &scores.uncertainty[row].to_string(),
+                    &number(Some(own.score).filter(|_| assessments.channels)),
+                    &number(own.p_value),
+                    &verdict.to_lowercase(),
+                    &scores.code[row].to_string(),
+                    &target,
+                    &output,
+                ])?;
+            }
+            anyhow::Ok(())
+        };
+    let rows = &run.rows;
+    split("held_out", &scores.held_out, Some(&task.held_out.targets), &assessments.held_out, &rows.held_out)?;
+    split("test", &scores.test, Some(&task.test.targets), &assessments.test, &rows.test)?;
+    for (at, ((name, scores), judged)) in scores.ood.iter().zip(&assessments.ood).enumerate() {
+        split(name, scores, None, judged, rows.ood.get(at).map_or(&[], Vec::as_slice))?;
     }
     save(path, &csv.into_inner()?)
 }
@@ -104,7 +197,7 @@ pub fn write_report(experiment: &Experiment, runs: &[Run], out: &Path) -> Result
     if runs.len() > 1 {
         let table: serde_json::Map<_, _> =
             summary.iter().map(|(name, summary)| (name.clone(), json!(summary))).collect();
-        write_json(&out.join("metrics.json"), &json!(table))?;
+        write_json(&out.join(METRICS), &json!(table))?;
     }
     let report = training_report(experiment, runs, first)?;
     for figure in report.drawn() {

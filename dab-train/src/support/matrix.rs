@@ -10,6 +10,7 @@
 //! an f32 factorisation loses.
 
 use anyhow::{Result, bail};
+use nalgebra::DMatrix;
 
 /// A matrix that `product` reads: values, and the distance between its rows and columns.
 #[derive(Clone, Copy)]
@@ -66,6 +67,12 @@ pub fn product(a: View, b: View, out: &mut [f32]) {
             1,
         );
     }
+}
+
+/// An orthonormal basis, `cols × rows`, of a space that holds all `rows` of `values`; they are fewer than their `cols`.
+#[must_use]
+pub fn span(values: &[f32], rows: usize, cols: usize) -> DMatrix<f64> {
+    DMatrix::from_iterator(cols, rows, values.iter().map(|&x| f64::from(x))).qr().q()
 }
 
 /// The lower Cholesky factor of a symmetric positive definite matrix.

@@ -3,7 +3,9 @@
 pub mod device;
 pub mod digest;
 pub mod files;
+pub mod interrupt;
 pub mod limits;
+pub mod lock;
 pub mod matrix;
 pub mod memory;
 pub mod parallel;

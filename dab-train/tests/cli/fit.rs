@@ -47,7 +47,7 @@ fn save_labels(folder: &Path, name: &str, label: impl Fn(i64) -> i64) {
 
 /// `dab fit` with these arguments, split at spaces, into `out`.
 fn fit(folder: &Path, args: &str) -> std::process::Output {
-    let mut all = vec!["fit", "--out", "out", "--no-baselines", "--quiet"];
+    let mut all = vec!["fit", "--out", "out", "--force", "--no-baselines", "--quiet"];
     all.extend(args.split(' '));
     dab(folder, &all)
 }

@@ -43,6 +43,8 @@ fn checkpoint(folder: &Path, out: &str) -> PathBuf {
 fn names(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> = (std::fs::read_dir(folder).unwrap())
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        // A process that was killed leaves its lock, the next one removes it.
+        .filter(|name| name != ".lock")
         .collect();
     names.sort();
     names
@@ -60,6 +62,40 @@ fn a_run_killed_within_an_epoch_loses_that_epoch_alone() {
     // The third epoch was told before its checkpoint was written.
     assert!(rest.len() == EPOCHS - 3 || rest.len() == EPOCHS - 2, "{} epochs were left", rest.len());
     assert_eq!(rest, whole[EPOCHS - rest.len()..]);
+    for file in ["model.dab", "backbone.safetensors", "scores.csv", "metrics.json", "checkpoint.safetensors"]
+    {
+        let read = |out: &str| std::fs::read(folder.join(out).join(file)).unwrap();
+        assert!(read("run") == read("whole"), "{file} differs");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_leaves_a_checkpoint_of_the_last_whole_epoch_and_code_130() {
+    let folder = folder("ctrl-c");
+    light(&folder, EPOCHS);
+    // The experiment asks for no checkpoint before its end.
+    let seldom = ["--set", "training.checkpoint_every=0"];
+    text(dab(&folder, &arguments("whole", &seldom)));
+    let mut child = Command::new(env!("CARGO_BIN_EXE_dab"))
+        .args(arguments("run", &seldom))
+        .current_dir(&folder)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    (0..2).for_each(|_| drop(lines.next().unwrap().unwrap()));
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(130), "{said}");
+    assert!(
+        said.contains(&format!("of {EPOCHS}; the same command with --resume goes on from run/checkpoint")),
+        "{said}"
+    );
+    assert_eq!(names(&folder.join("run")), ["checkpoint.safetensors"], "and nothing else");
+    text(dab(&folder, &arguments("run", &[&seldom[..], &["--resume"]].concat())));
     for file in ["model.dab", "backbone.safetensors", "scores.csv", "metrics.json", "checkpoint.safetensors"]
     {
         let read = |out: &str| std::fs::read(folder.join(out).join(file)).unwrap();

@@ -1,4 +1,4 @@
-//! A small experiment on images: is it dark or light?
+//! Small experiments on images: is it dark or light, and which insect is it?
 
 use std::path::Path;
 
@@ -38,4 +38,39 @@ pub fn light(folder: &Path, epochs: usize) {
         images = {{ network = {{ kind = 'cifar-resnet', depth = 8 }} }}"
     );
     std::fs::write(folder.join("light.toml"), experiment).unwrap();
+}
+
+/// Pictures of 32 × 32 in folders, one colour a class, in `train`, `test` and `odd`, and `insects.toml`, which learns from them.
+pub fn insects(folder: &Path) {
+    let paint = |path: &str, shade: u8| {
+        let path = folder.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let pixel = |x, y| image::Rgb([shade, (x * 7) as u8, (y * 5) as u8]);
+        image::RgbImage::from_fn(32, 32, pixel).save(path).unwrap();
+    };
+    for i in 0..6 {
+        for (class, shade) in [("ant", 10), ("bee", 120), ("cat", 240)] {
+            paint(&format!("train/{class}/{i}.png"), shade + i);
+            paint(&format!("test/{class}/{i}.jpg"), shade + i);
+        }
+        paint(&format!("odd/{i}.JPG"), 40 * i);
+    }
+    let at = folder.display();
+    let experiment = format!(
+        "name = 'insects'
+        bottleneck = {{ dim = 2, codes = 3 }}
+        objective = {{ alpha = 1.0, beta = 0.01 }}
+        optimiser = {{ rule = 'adam', learning_rate = 0.01 }}
+        codebook = {{ start = 'classes' }}
+        training = {{ epochs = 2, batch = 9 }}
+        [data]
+        kind = 'images'
+        train = '{at}/train'
+        test = '{at}/test'
+        held_out = 0.5
+        [backbone]
+        standardise = 'none'
+        images = {{ network = {{ kind = 'cifar-resnet', depth = 8 }} }}"
+    );
+    std::fs::write(folder.join("insects.toml"), experiment).unwrap();
 }

@@ -10,6 +10,7 @@ mod interrupted;
 mod light;
 mod look;
 mod machines;
+mod messages;
 mod monitor;
 mod motor;
 mod npy;
@@ -17,7 +18,9 @@ mod pack;
 mod pack_fit;
 #[cfg(feature = "parquet")]
 mod parquet;
+mod pictures;
 mod report;
+mod runs;
 mod score;
 #[cfg(feature = "cuda")]
 mod stand_in;
@@ -105,8 +108,20 @@ fn column(text: &str, name: &str) -> Vec<f64> {
 #[test]
 fn help_teaches_and_version_answers() {
     let folder = folder("help");
-    let commands =
-        ["train", "fit", "verify", "data", "pack", "score", "inspect", "self-test", "explain", "export"];
+    let commands = [
+        "train",
+        "fit",
+        "verify",
+        "data",
+        "pack",
+        "score",
+        "features",
+        "inspect",
+        "self-test",
+        "explain",
+        "export",
+        "compare",
+    ];
     for command in commands {
         let help = text(dab(&folder, &[command, "--help"]));
         assert!(help.contains("Examples:") && help.contains(&format!("dab {command} ")), "{help}");

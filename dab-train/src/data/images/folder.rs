@@ -1,8 +1,8 @@
-//! Folders of images, one per class: ImageNet's layout.
+//! Pictures in files: folders of them, one per class, or any list.
 //!
 //! ```text
-//! train/n01440764/*.JPEG …      class = place of the folder's name in sorted order
-//! learning: a random part of the image, resized, perhaps mirrored      otherwise: shorter side to 8/7, centre cut out
+//! train/cat/1.jpg, train/cat/more/2.png …      class = the folder's name
+//! learning: a random part of the picture, resized, perhaps mirrored      otherwise: its centre (`preprocess.rs`)
 //! ```
 
 use std::{
@@ -10,16 +10,21 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result, ensure};
-use image::{DynamicImage, imageops::FilterType};
+use anyhow::{Context, Result, bail, ensure};
 
-use super::pixels::{Augment, Images, deinterleave};
+use super::{
+    pixels::{Augment, Images, deinterleave},
+    preprocess::Preprocessing,
+    resize::Picture,
+};
 use crate::support::random::Random;
 
 /// Endings of the files that count, in lower case.
-const ENDINGS: [&str; 3] = ["jpeg", "jpg", "png"];
-/// The shorter side is resized to this multiple of the part cut out: 256 to 224.
-const MARGIN: (usize, usize) = (8, 7);
+const ENDINGS: [&str; 3] = ["jpg", "jpeg", "png"];
+/// The same in words.
+pub(super) const ENDINGS_IN_WORDS: &str = ".jpg, .jpeg or .png";
+/// Folders within folders that are looked into: a link that leads back to its own folder ends here.
+const DEEPEST: usize = 16;
 /// Share of the area that a random part has.
 const AREA: (f64, f64) = (0.08, 1.0);
 /// Its aspect ratio.
@@ -27,39 +32,91 @@ const ASPECT: (f64, f64) = (3.0 / 4.0, 4.0 / 3.0);
 /// Draws before the centre is taken instead.
 const DRAWS: usize = 10;
 
-/// Files of images.
+/// Files of pictures.
 #[derive(Debug)]
 pub(super) struct Folder {
-    side: usize,
+    preprocessing: Preprocessing,
     augment: Augment,
     files: Vec<PathBuf>,
 }
 
-/// The images below `root`, their classes and the classes' names.
-pub(super) fn open(root: &Path, side: usize, augment: Augment) -> Result<(Folder, Vec<u32>, Vec<String>)> {
-    ensure!(side > 0, "side = 0: images need pixels");
-    let list = |folder: &Path| -> Result<Vec<PathBuf>> {
-        let here = || format!("cannot read the folder {}", folder.display());
-        let entries = fs::read_dir(folder).with_context(here)?;
-        let mut paths: Vec<_> =
-            entries.map(|entry| Ok(entry?.path())).collect::<Result<_>>().with_context(here)?;
-        paths.sort();
-        Ok(paths)
-    };
-    let (mut files, mut labels, mut names) = (Vec::new(), Vec::new(), Vec::new());
-    for folder in list(root)?.into_iter().filter(|path| path.is_dir()) {
-        let label = names.len() as u32;
-        names.push(folder.file_name().unwrap_or_default().to_string_lossy().into_owned());
-        for file in list(&folder)? {
-            let ending = file.extension().unwrap_or_default().to_string_lossy().to_lowercase();
-            if ENDINGS.contains(&ending.as_str()) {
-                files.push(file);
-                labels.push(label);
-            }
+/// Whether a name ends as a picture's.
+pub(super) fn is_picture(path: &Path) -> bool {
+    let ending = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
+    ENDINGS.contains(&ending.as_str())
+}
+
+/// What a folder holds, in the order of names. Hidden files and folders (`.git`, `.ipynb_checkpoints`) do not count.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
+    let here = || format!("cannot read the folder {}", folder.display());
+    let entries = fs::read_dir(folder).with_context(here)?;
+    let mut paths: Vec<_> =
+        entries.map(|entry| Ok(entry?.path())).collect::<Result<_>>().with_context(here)?;
+    let hidden =
+        |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+    paths.retain(|path| !hidden(path));
+    paths.sort();
+    Ok(paths)
+}
+
+/// All pictures in a folder and the folders within it.
+pub(super) fn pictures(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    collect(folder, DEEPEST, &mut files)?;
+    Ok(files)
+}
+
+fn collect(folder: &Path, deeper: usize, files: &mut Vec<PathBuf>) -> Result<()> {
+    for path in entries(folder)? {
+        if path.is_dir() {
+            ensure!(deeper > 0, "{}: folders within folders, more than {DEEPEST} deep", path.display());
+            collect(&path, deeper - 1, files)?;
+        } else if is_picture(&path) {
+            files.push(path);
         }
     }
-    ensure!(!files.is_empty(), "{} holds no folder with .jpeg or .png files", root.display());
-    Ok((Folder { side, augment, files }, labels, names))
+    Ok(())
+}
+
+/// The pictures of a folder with one folder per class, and the class of each. A class folder without a picture is refused:
+/// it would be a class that nobody can learn.
+pub(super) fn classes(root: &Path) -> Result<(Vec<PathBuf>, Vec<String>)> {
+    let (mut files, mut labels) = (Vec::new(), Vec::new());
+    let mut empty = Vec::new();
+    for folder in entries(root)?.into_iter().filter(|path| path.is_dir()) {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let found = pictures(&folder)?;
+        if found.is_empty() {
+            empty.push(folder.display().to_string());
+        }
+        labels.extend(std::iter::repeat_n(name, found.len()));
+        files.extend(found);
+    }
+    if files.is_empty() {
+        let loose = entries(root)?.iter().filter(|path| is_picture(path)).count();
+        let seen = match loose {
+            0 => format!("no {ENDINGS_IN_WORDS} file"),
+            _ => format!("{loose} pictures, but no folder with pictures"),
+        };
+        bail!(
+            "{0} holds {seen}: give every class a folder of its own, as in {0}/cat/1.jpg and {0}/dog/1.jpg",
+            root.display()
+        );
+    }
+    if !empty.is_empty() {
+        bail!(
+            "the class folder {} holds no {ENDINGS_IN_WORDS} file: put pictures into it, or remove it",
+            empty.join(", ")
+        );
+    }
+    Ok((files, labels))
+}
+
+impl Folder {
+    /// These files, as a network sees them.
+    pub fn new(files: Vec<PathBuf>, preprocessing: Preprocessing, augment: Augment) -> Self {
+        Self { preprocessing, augment, files }
+    }
 }
 
 impl Images for Folder {
@@ -68,17 +125,27 @@ impl Images for Folder {
     }
 
     fn side(&self) -> usize {
-        self.side
+        self.preprocessing.side
+    }
+
+    fn name(&self, index: usize) -> Option<String> {
+        Some(self.files[index].display().to_string())
     }
 
     fn read(&self, index: usize, change: Option<&mut Random>, into: &mut [u8]) -> Result<()> {
-        let image = decode(&self.files[index])?;
-        let Some(random) = change else {
-            deinterleave(centre(&image, self.side).to_rgb8().as_raw(), into);
-            return Ok(());
-        };
-        deinterleave(random_part(&image, self.side, random).to_rgb8().as_raw(), into);
-        self.augment.finish(self.side, into, random);
+        let (side, picture) = (self.preprocessing.side, decode(&self.files[index])?);
+        match change.filter(|_| self.augment != Augment::default()) {
+            None => deinterleave(&self.preprocessing.centre(&picture).bytes, into),
+            Some(random) if self.preprocessing.keeps(&picture) => {
+                let mut own = vec![0; into.len()];
+                deinterleave(&picture.bytes, &mut own);
+                self.augment.apply(side, &own, into, random);
+            }
+            Some(random) => {
+                deinterleave(&random_part(&picture, &self.preprocessing, random).bytes, into);
+                self.augment.finish(side, into, random);
+            }
+        }
         Ok(())
     }
 }
@@ -88,8 +155,10 @@ impl Images for Folder {
 const LARGEST_FACTOR: u64 = 2048;
 const SMALLEST_LIMIT: u64 = 1 << 24;
 
-fn decode(path: &Path) -> Result<DynamicImage> {
-    let here = || format!("cannot read the image {}", path.display());
+/// A file as RGB: grey becomes three equal colours, transparency is dropped, and the orientation that a camera noted is not
+/// applied, as in Pillow's `open(file).convert("RGB")`.
+fn decode(path: &Path) -> Result<Picture> {
+    let here = || format!("cannot read the picture {}", path.display());
     let bytes = std::fs::metadata(path).with_context(here)?.len();
     // Endings lie: some of ImageNet's .JPEG files are PNG.
     let mut reader =
@@ -97,12 +166,16 @@ fn decode(path: &Path) -> Result<DynamicImage> {
     let mut limits = image::Limits::no_limits();
     limits.max_alloc = Some(SMALLEST_LIMIT + LARGEST_FACTOR * bytes);
     reader.limits(limits);
-    reader.decode().with_context(here)
+    let image = reader.decode().with_context(here)?.into_rgb8();
+    let (width, height) = (image.width() as usize, image.height() as usize);
+    ensure!(width > 0 && height > 0, "the picture {} has no pixels", path.display());
+    Ok(Picture { width, height, bytes: image.into_raw() })
 }
 
-/// A random part of random size and aspect, resized to `side`.
-fn random_part(image: &DynamicImage, side: usize, random: &mut Random) -> DynamicImage {
-    let (width, height) = (f64::from(image.width()), f64::from(image.height()));
+/// A random part of random size and aspect, resized.
+fn random_part(picture: &Picture, preprocessing: &Preprocessing, random: &mut Random) -> Picture {
+    let side = preprocessing.side;
+    let (width, height) = (picture.width as f64, picture.height as f64);
     let mut between = |(low, high): (f64, f64)| low + (high - low) * random.uniform();
     for _ in 0..DRAWS {
         let area = width * height * between(AREA);
@@ -110,27 +183,32 @@ fn random_part(image: &DynamicImage, side: usize, random: &mut Random) -> Dynami
         let (w, h) = ((area * aspect).sqrt().round(), (area / aspect).sqrt().round());
         if (1.0..=width).contains(&w) && (1.0..=height).contains(&h) {
             let (x, y) = (between((0.0, width - w + 1.0)).floor(), between((0.0, height - h + 1.0)).floor());
-            let part = image.crop_imm(x as u32, y as u32, w as u32, h as u32);
-            return part.resize_exact(side as u32, side as u32, FilterType::Triangle);
+            let part = picture.part(x as usize, y as usize, w as usize, h as usize);
+            return part.resized(side, side, 0..side, 0..side);
         }
     }
-    centre(image, side)
-}
-
-/// The middle of the image after its shorter side became 8/7 · `side`.
-fn centre(image: &DynamicImage, side: usize) -> DynamicImage {
-    let target = (side * MARGIN.0 / MARGIN.1) as f64;
-    let (width, height) = (f64::from(image.width()), f64::from(image.height()));
-    let factor = target / width.min(height);
-    let scaled = |length: f64| ((length * factor).round() as u32).max(side as u32);
-    let (w, h) = (scaled(width), scaled(height));
-    let side = side as u32;
-    image.resize_exact(w, h, FilterType::Triangle).crop_imm((w - side) / 2, (h - side) / 2, side, side)
+    preprocessing.centre(picture)
 }
 
 #[cfg(test)]
 mod tests {
     use super::{super::cifar::reference, *};
+
+    fn preprocessing(side: usize, resize: usize) -> Preprocessing {
+        Preprocessing { side, resize, ..Preprocessing::default() }
+    }
+
+    fn folder(name: &str) -> PathBuf {
+        let root = std::env::temp_dir().join(format!("dab-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&root);
+        root
+    }
+
+    fn paint(root: &Path, class: &str, name: &str, colour: [u8; 3], size: (u32, u32)) {
+        let folder = root.join(class);
+        fs::create_dir_all(&folder).unwrap();
+        image::RgbImage::from_pixel(size.0, size.1, image::Rgb(colour)).save(folder.join(name)).unwrap();
+    }
 
     #[test]
     fn a_small_file_cannot_ask_for_the_memory_of_a_huge_image() {
@@ -154,17 +232,15 @@ mod tests {
 
     #[test]
     fn classes_are_folders_and_a_damaged_file_is_named() {
-        let root = std::env::temp_dir().join(format!("dab-folder-{}", std::process::id()));
-        let paint = |class: &str, name: &str, colour: [u8; 3], size: (u32, u32)| {
-            let folder = root.join(class);
-            fs::create_dir_all(&folder).unwrap();
-            image::RgbImage::from_pixel(size.0, size.1, image::Rgb(colour)).save(folder.join(name)).unwrap();
-        };
-        paint("b", "one.png", [10, 20, 30], (40, 64));
-        paint("a", "two.png", [200, 100, 50], (64, 40));
-        fs::write(root.join("a").join("notes.txt"), "no image").unwrap();
-        let (folder, labels, names) = open(&root, 28, Augment { flip: true, ..Augment::default() }).unwrap();
-        assert_eq!((labels, names), (vec![0, 1], vec!["a".to_owned(), "b".to_owned()]));
+        let root = folder("classes");
+        paint(&root, "b", "one.png", [10, 20, 30], (40, 64));
+        paint(&root, "a/deeper", "two.png", [200, 100, 50], (64, 40));
+        paint(&root, ".hidden", "three.png", [0; 3], (4, 4));
+        fs::write(root.join("a").join("notes.txt"), "no picture").unwrap();
+        let (files, labels) = classes(&root).unwrap();
+        assert_eq!(labels, ["a", "b"]);
+        let augment = Augment { flip: true, ..Augment::default() };
+        let folder = Folder::new(files, preprocessing(28, 32), augment);
         let mut bytes = vec![0; 3 * 28 * 28];
         for change in [None, Some(Random::new(1, "part"))] {
             folder.read(1, change.clone().as_mut(), &mut bytes).unwrap();
@@ -173,6 +249,28 @@ mod tests {
         fs::write(root.join("b").join("one.png"), b"\x89PNG\r\n").unwrap();
         let error = format!("{:#}", folder.read(1, None, &mut bytes).unwrap_err());
         assert!(error.contains("one.png"), "{error}");
+        fs::remove_dir_all(&root).unwrap();
+    }
+
+    #[test]
+    fn an_empty_class_folder_and_loose_pictures_are_named() {
+        let root = folder("empty");
+        paint(&root, "cat", "one.png", [1; 3], (4, 4));
+        fs::create_dir_all(root.join("dog")).unwrap();
+        let said = classes(&root).unwrap_err().to_string();
+        assert!(
+            said.contains("dog holds no .jpg, .jpeg or .png file: put pictures into it, or remove it"),
+            "{said}"
+        );
+        fs::remove_dir_all(&root).unwrap();
+        fs::create_dir_all(&root).unwrap();
+        paint(&root, ".", "one.png", [1; 3], (4, 4));
+        let said = classes(&root).unwrap_err().to_string();
+        assert!(
+            said.contains("1 pictures, but no folder with pictures: give every class a folder"),
+            "{said}"
+        );
+        assert_eq!(pictures(&root).unwrap().len(), 1, "a flat folder is a list of pictures");
         fs::remove_dir_all(&root).unwrap();
     }
 
@@ -185,9 +283,8 @@ mod tests {
         let side = 16;
         let wanted = &reference(2, side)[3 * side * side..];
         let read = |name: &str| {
-            let image = decode(&stored.join(name)).unwrap();
             let mut bytes = vec![0; 3 * side * side];
-            deinterleave(image.to_rgb8().as_raw(), &mut bytes);
+            deinterleave(&decode(&stored.join(name)).unwrap().bytes, &mut bytes);
             bytes
         };
         for (name, allowed) in LOSS {

@@ -8,29 +8,34 @@
 //! the network, before learning (frozen) or after it (fine-tuned).
 
 mod cifar;
+mod classes;
 #[cfg(feature = "pictures")]
 mod folder;
 pub mod pixels;
+pub mod preprocess;
 pub mod rand_augment;
-mod sources;
+#[cfg(feature = "pictures")]
+mod resize;
+pub mod sources;
 
 use std::{collections::BTreeMap, path::Path};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 pub use pixels::{Augment, ImageSet, Images, Normalise, Pixels};
+pub use preprocess::Preprocessing;
 pub use rand_augment::RandAugment;
 
-use self::sources::Read;
-use super::{Split, Table, Targets, Task, split, split::HeldOutFrom};
+use self::sources::{How, Read};
+use super::{Description, RowNames, Split, Table, Targets, Task, split, split::HeldOutFrom};
 use crate::support::random::Random;
 
 /// Settings of an experiment on images.
 ///
 /// A source is a file or a folder, absolute or in the data folder:
 /// `file.npz:images,labels` (bytes, `n × side × side × 3`), `cifar-10-batches-bin:train`, `cifar-100-binary:test`, or a
-/// folder with one folder per class.
+/// folder with one folder per class. A folder of an OOD set may be a plain list of pictures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ImagesConfig {
@@ -47,7 +52,8 @@ pub struct ImagesConfig {
     /// Its share of that part.
     #[serde(default = "tenth")]
     pub held_out: f64,
-    /// Class names in label order.
+    /// Class names in label order. Folders and string labels name their classes themselves: then these must be the same
+    /// names, and say their order.
     #[serde(default)]
     pub classes: Vec<String>,
     /// Bytes → inputs.
@@ -56,9 +62,16 @@ pub struct ImagesConfig {
     /// How training images are changed.
     #[serde(default)]
     pub augment: Augment,
-    /// Height and width of images from folders.
-    #[serde(default = "imagenet_side")]
-    pub side: usize,
+    /// Height and width of what the network sees of pictures in files: its own by default, 32 for the CIFAR networks
+    /// and 224 for ResNet-50.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub side: Option<usize>,
+    /// Their shorter side before the centre is cut out: 256 before 224 for ResNet-50, otherwise `side`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resize: Option<usize>,
+    /// Whether files of side × side are resized too; they are taken as they are otherwise.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub always_resize: bool,
 }
 
 fn from_test() -> HeldOutFrom {
@@ -67,10 +80,6 @@ fn from_test() -> HeldOutFrom {
 
 fn tenth() -> f64 {
     0.1
-}
-
-fn imagenet_side() -> usize {
-    224
 }
 
 /// Images and their classes.
@@ -95,8 +104,10 @@ pub struct ImageTask {
     pub test: Labelled,
     /// Is measured, by name.
     pub ood: Vec<(String, ImageSet)>,
-    /// Bytes → inputs.
-    pub normalise: Normalise,
+    /// Pictures → inputs.
+    pub preprocessing: Preprocessing,
+    /// Names of classes and rows, and what is odd.
+    pub description: Description,
 }
 
 impl Labelled {
@@ -109,35 +120,54 @@ impl Labelled {
 }
 
 impl ImagesConfig {
+    /// How pictures become the network's inputs.
+    #[must_use]
+    pub fn preprocessing(&self) -> Preprocessing {
+        let plain = Preprocessing::default();
+        let side = self.side.unwrap_or(plain.side);
+        let resize = self.resize.unwrap_or(if self.side.is_none() { plain.resize } else { side });
+        Preprocessing { side, resize, always_resize: self.always_resize, normalise: self.normalise }
+    }
+
+    /// Refuses settings that contradict each other.
+    ///
+    /// # Errors
+    /// The first that does.
+    pub fn check(&self) -> Result<()> {
+        let Preprocessing { side, resize, normalise, .. } = self.preprocessing();
+        ensure!((0.0..1.0).contains(&self.held_out), "data.held_out = {}: a share below 1", self.held_out);
+        ensure!(side > 0, "data.side = 0: images need pixels");
+        ensure!(
+            resize >= side,
+            "data.resize = {resize} is less than data.side = {side}, which is cut out of it"
+        );
+        ensure!(
+            normalise.std.iter().all(|&std| std > 0.0 && std.is_finite()),
+            "data.normalise.std = {:?}: three positive numbers divide the colours",
+            normalise.std
+        );
+        self.augment.rand.map_or(Ok(()), RandAugment::check)
+    }
+
     /// Reads and cuts the images. The same `seed` gives the same cut.
     ///
     /// # Errors
-    /// Missing or damaged files, images without labels, sizes that differ.
+    /// Missing or damaged files, images without labels, classes that are only tested, sizes that differ.
     pub fn load(&self, seed: u64, root: &Path) -> Result<ImageTask> {
-        ensure!((0.0..1.0).contains(&self.held_out), "held_out = {}: a share below 1", self.held_out);
-        if let Some(rand) = self.augment.rand {
-            rand.check()?;
-        }
-        let labelled = |source: &str| -> Result<(Labelled, Vec<String>)> {
-            let Read { images, labels, names } = sources::read(source, root, self)?;
+        self.check()?;
+        let how = How { preprocessing: self.preprocessing(), augment: self.augment };
+        let labelled = |source: &str| -> Result<_> {
+            let Read { images, labels } = sources::read(source, root, how, true)?;
             let labels = labels.with_context(|| format!("{source} gives no labels"))?;
             let (found, given) = (images.len(), labels.len());
             ensure!(found == given, "{source}: {found} images, {given} labels");
-            Ok((Labelled { set: ImageSet::all(source, images), labels }, names))
+            Ok((ImageSet::all(source, images), labels))
         };
-        let ((train, names), (test, others)) = (labelled(&self.train)?, labelled(&self.test)?);
-        let differs = names.iter().zip(&others).find(|(own, other)| own != other);
-        ensure!(
-            differs.is_none() && names.len() == others.len(),
-            "{} and {} have different classes{}",
-            self.train,
-            self.test,
-            differs.map_or(String::new(), |(own, other)| format!(": {own} and {other}"))
-        );
-        let classes = 1 + train.labels.iter().max().map_or(0, |&label| label as usize);
-        if let Some(label) = test.labels.iter().find(|&&label| label as usize >= classes) {
-            bail!("{} has class {label}, {} has classes 0 to {}", self.test, self.train, classes - 1);
-        }
+        let ((train, train_labels), (test, test_labels)) = (labelled(&self.train)?, labelled(&self.test)?);
+        let classes = self.numbered([&train_labels, &test_labels])?;
+        let [train_labels, test_labels] = classes.labels;
+        let train = Labelled { set: train, labels: train_labels };
+        let test = Labelled { set: test, labels: test_labels };
         let cut = |whole: &Labelled| {
             let mut random = Random::new(seed, "images/held-out");
             let (kept, aside) = split::by_class(&whole.labels, self.held_out, &mut random);
@@ -155,15 +185,37 @@ impl ImagesConfig {
         };
         let mut ood = Vec::new();
         for (name, source) in &self.ood {
-            let images = sources::read(source, root, self)?.images;
+            let images = sources::read(source, root, how, false)?.images;
             ood.push((name.clone(), ImageSet::all(source, images)));
         }
         let side = train.set.images.side();
+        ensure!(
+            self.augment.pad < side,
+            "data.augment.pad = {} shifts images of {side} × {side} out of sight",
+            self.augment.pad
+        );
         for (name, set) in [("test", &test.set)].into_iter().chain(ood.iter().map(|(n, s)| (n.as_str(), s))) {
             let other = set.images.side();
             ensure!(other == side, "{name} has images of {other} × {other}, train of {side} × {side}");
         }
-        Ok(ImageTask { classes, train, held_out, test, ood, normalise: self.normalise })
+        let names = |set: &ImageSet| (0..set.len()).map(|index| set.name(index)).collect();
+        let rows = RowNames {
+            held_out: names(&held_out.set),
+            test: names(&test.set),
+            ood: ood.iter().map(|(_, set)| names(set)).collect(),
+        };
+        let description = Description {
+            output_names: classes.names,
+            warnings: classes.warnings,
+            rows,
+            ..Description::default()
+        };
+        // Arrays come in a size of their own, which is not changed.
+        let preprocessing = match side == how.preprocessing.side {
+            true => how.preprocessing,
+            false => Preprocessing { side, resize: side, ..how.preprocessing },
+        };
+        Ok(ImageTask { classes: classes.count, train, held_out, test, ood, preprocessing, description })
     }
 }
 

@@ -34,6 +34,11 @@ pub trait Images: fmt::Debug + Send + Sync {
     /// Height and width.
     fn side(&self) -> usize;
 
+    /// What image `index` is called, where it has a file of its own.
+    fn name(&self, _index: usize) -> Option<String> {
+        None
+    }
+
     /// Writes image `index` to `into` (3 · side² bytes, colour by colour), changed at random when `change` is given.
     ///
     /// # Errors
@@ -41,11 +46,12 @@ pub trait Images: fmt::Debug + Send + Sync {
     fn read(&self, index: usize, change: Option<&mut Random>, into: &mut [u8]) -> Result<()>;
 }
 
-/// How training images are changed.
+/// How training images are changed: not at all by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Augment {
-    /// Shift by up to this many pixels in both directions, black beyond the edge; folders crop as torchvision does.
+    /// Shift by up to this many pixels in both directions, black beyond the edge. Where anything is changed, pictures in
+    /// files that are not of the network's size are cut at random instead, as torchvision's `RandomResizedCrop` does.
     pub pad: usize,
     /// Mirror every second image.
     pub flip: bool,
@@ -55,6 +61,23 @@ pub struct Augment {
 }
 
 impl Augment {
+    /// An image, colour by colour, shifted and whatever follows.
+    pub(super) fn apply(&self, side: usize, own: &[u8], into: &mut [u8], random: &mut Random) {
+        let pad = self.pad;
+        let (down, right) = (random.below(2 * pad + 1), random.below(2 * pad + 1));
+        into.fill(0);
+        for plane in 0..CHANNELS {
+            for row in pad.saturating_sub(down)..side.min(side + pad - down) {
+                let from = (plane * side + row + down - pad) * side;
+                let (skip, start) = (pad.saturating_sub(right), right.saturating_sub(pad));
+                let count = side - skip - start;
+                let to = (plane * side + row) * side + skip;
+                into[to..to + count].copy_from_slice(&own[from + start..from + start + count]);
+            }
+        }
+        self.finish(side, into, random);
+    }
+
     /// Whatever follows the crop.
     pub(super) fn finish(&self, side: usize, bytes: &mut [u8], random: &mut Random) {
         if self.flip && random.below(2) == 1 {
@@ -139,25 +162,12 @@ impl Images for Pixels {
     }
 
     fn read(&self, index: usize, change: Option<&mut Random>, into: &mut [u8]) -> Result<()> {
-        let (side, size) = (self.side, CHANNELS * self.side * self.side);
+        let size = CHANNELS * self.side * self.side;
         let own = &self.bytes[index * size..(index + 1) * size];
-        let Some(random) = change else {
-            into.copy_from_slice(own);
-            return Ok(());
-        };
-        let pad = self.augment.pad;
-        let (down, right) = (random.below(2 * pad + 1), random.below(2 * pad + 1));
-        into.fill(0);
-        for plane in 0..CHANNELS {
-            for row in pad.saturating_sub(down)..side.min(side + pad - down) {
-                let from = (plane * side + row + down - pad) * side;
-                let (skip, start) = (pad.saturating_sub(right), right.saturating_sub(pad));
-                let count = side - skip - start;
-                let to = (plane * side + row) * side + skip;
-                into[to..to + count].copy_from_slice(&own[from + start..from + start + count]);
-            }
+        match change {
+            None => into.copy_from_slice(own),
+            Some(random) => self.augment.apply(self.side, own, into, random),
         }
-        self.augment.finish(side, into, random);
         Ok(())
     }
 }
@@ -200,6 +210,13 @@ impl ImageSet {
         self.rows.is_empty()
     }
 
+    /// What image `index` of this selection is called: its file, or its place in the source, counting from 1.
+    #[must_use]
+    pub fn name(&self, index: usize) -> String {
+        let row = self.rows[index];
+        self.images.name(row).unwrap_or_else(|| format!("{}:{}", self.source, row + 1))
+    }
+
     /// Numbers of one image.
     #[must_use]
     pub fn cols(&self) -> usize {
@@ -216,24 +233,49 @@ impl ImageSet {
         normalise: &Normalise,
         change: Option<(u64, &str)>,
     ) -> Result<Vec<f32>> {
+        let (numbers, faults) = self.read(indices, normalise, change);
+        faults.into_iter().flatten().next().map_or(Ok(numbers), Err)
+    }
+
+    /// [`ImageSet::numbers`] of images as they are; zeros, and why, in place of one that cannot be read.
+    #[must_use]
+    pub fn readable(
+        &self,
+        indices: &[usize],
+        normalise: &Normalise,
+    ) -> (Vec<f32>, Vec<Option<anyhow::Error>>) {
+        self.read(indices, normalise, None)
+    }
+
+    fn read(
+        &self,
+        indices: &[usize],
+        normalise: &Normalise,
+        change: Option<(u64, &str)>,
+    ) -> (Vec<f32>, Vec<Option<anyhow::Error>>) {
         let size = self.cols();
         let tables: Vec<[f32; 256]> = (normalise.mean.iter().zip(&normalise.std))
             .map(|(mean, std)| std::array::from_fn(|byte| (byte as f32 / WHITE - mean) / std))
             .collect();
-        let blocks = map_blocks(indices.len(), BLOCK, |range| -> Result<Vec<f32>> {
-            let mut numbers = Vec::with_capacity(range.len() * size);
+        let blocks = map_blocks(indices.len(), BLOCK, |range| {
+            let (mut numbers, mut faults) = (Vec::with_capacity(range.len() * size), Vec::new());
             let mut bytes = vec![0; size];
             for index in range {
                 let row = self.rows[indices[index]];
                 let mut random = change.map(|(seed, name)| Random::new(seed, &format!("{name} {row}")));
-                self.images.read(row, random.as_mut(), &mut bytes)?;
+                let fault = self.images.read(row, random.as_mut(), &mut bytes).err();
+                if fault.is_some() {
+                    bytes.fill(0);
+                }
+                faults.push(fault);
                 for (plane, table) in bytes.chunks_exact(size / CHANNELS).zip(&tables) {
                     numbers.extend(plane.iter().map(|&byte| table[usize::from(byte)]));
                 }
             }
-            Ok(numbers)
+            (numbers, faults)
         });
-        Ok(blocks.into_iter().collect::<Result<Vec<_>>>()?.concat())
+        let (numbers, faults): (Vec<_>, Vec<_>) = blocks.into_iter().unzip();
+        (numbers.concat(), faults.into_iter().flatten().collect())
     }
 }
 

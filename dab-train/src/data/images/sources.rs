@@ -1,75 +1,140 @@
-//! What a source in an experiment file names: which format, and its reader.
+//! What a source of images names: which format, and its reader.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 
-use super::{Images, ImagesConfig, Pixels, cifar};
+use super::{Augment, Images, Pixels, Preprocessing, cifar};
 use crate::data::{
-    files::{Npz, number_classes},
+    files::{Labels, Npz},
     stored,
 };
 
 /// What a source holds.
-pub(super) struct Read {
+pub struct Read {
+    /// The images.
     pub images: Arc<dyn Images>,
-    /// One per image, where there are any.
-    pub labels: Option<Vec<u32>>,
-    /// The classes' names, where labels are their places in this list.
-    pub names: Vec<String>,
+    /// One per image, where there are any: numbers, or the names of folders and string labels.
+    pub labels: Option<Labels>,
 }
 
-/// Reads `source`, in the data folder `root` unless it is absolute.
-pub(super) fn read(source: &str, root: &Path, config: &ImagesConfig) -> Result<Read> {
-    let (path, part) = match source.rsplit_once(':') {
-        Some((path, part)) => (path, Some(part)),
-        None => (source, None),
-    };
+/// How images are read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct How {
+    /// Of files.
+    pub preprocessing: Preprocessing,
+    /// While a network learns.
+    pub augment: Augment,
+}
+
+/// Reads `source`, in the data folder `root` unless it is absolute; a folder of pictures has one folder per class if
+/// `labelled`, and is a plain list of pictures otherwise.
+///
+/// # Errors
+/// When it is missing, damaged or no source of images: what to give instead.
+pub fn read(source: &str, root: &Path, how: How, labelled: bool) -> Result<Read> {
+    let (path, part) = split(source, root);
     let path = stored(root, path)?;
-    match (path.extension().and_then(|extension| extension.to_str()), part) {
-        (Some("npz"), _) => npz(&path, part, config),
-        (_, Some(part)) if path.is_dir() => binary_cifar(&path, part, config),
-        (_, None) if path.is_dir() => pictures(&path, config),
+    let npz = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("npz"));
+    match part {
+        _ if npz => arrays(&path, part, how.augment),
+        Some(part) if path.is_dir() => binary_cifar(&path, part, how.augment),
+        None if path.is_dir() && labelled => classes(&path, how),
+        None if path.is_dir() => list(&path, how),
+        None if !labelled && is_picture(&path) => pictures(vec![path], how),
         _ => bail!(
-            "{source}: expected an npz file, a folder of CIFAR's binary version, or a folder of class folders"
+            "{source}: expected an npz file, a folder of CIFAR's binary version, or a folder of {}",
+            if labelled { "class folders" } else { "pictures" }
         ),
     }
 }
 
+/// `path` or `path:part`. A name with a colon in it that exists is a path.
+fn split<'a>(source: &'a str, root: &Path) -> (&'a str, Option<&'a str>) {
+    match source.rsplit_once(':') {
+        Some((path, part)) if !root.join(source).exists() && !Path::new(source).exists() => {
+            (path, Some(part))
+        }
+        _ => (source, None),
+    }
+}
+
+/// Whether a file is a picture, by its name.
+#[must_use]
+pub fn is_picture(path: &Path) -> bool {
+    #[cfg(feature = "pictures")]
+    return super::folder::is_picture(path);
+    #[cfg(not(feature = "pictures"))]
+    return ["jpg", "jpeg", "png"]
+        .iter()
+        .any(|e| path.extension().is_some_and(|x| x.eq_ignore_ascii_case(e)));
+}
+
 #[cfg(feature = "pictures")]
-fn pictures(path: &Path, config: &ImagesConfig) -> Result<Read> {
-    let (folder, labels, names) = super::folder::open(path, config.side, config.augment)?;
-    Ok(Read { images: Arc::new(folder), labels: Some(labels), names })
+fn classes(path: &Path, how: How) -> Result<Read> {
+    let (files, labels) = super::folder::classes(path)?;
+    Ok(Read { labels: Some(Labels::Words(labels)), ..pictures(files, how)? })
+}
+
+#[cfg(feature = "pictures")]
+fn list(path: &Path, how: How) -> Result<Read> {
+    use super::folder::{self, ENDINGS_IN_WORDS};
+    let files = folder::pictures(path)?;
+    ensure!(!files.is_empty(), "{} holds no {ENDINGS_IN_WORDS} file", path.display());
+    pictures(files, how)
+}
+
+/// Files of pictures, in this order.
+///
+/// # Errors
+/// When this build reads none.
+#[cfg(feature = "pictures")]
+pub fn pictures(files: Vec<PathBuf>, how: How) -> Result<Read> {
+    let images = Arc::new(super::folder::Folder::new(files, how.preprocessing, how.augment));
+    Ok(Read { images, labels: None })
 }
 
 #[cfg(not(feature = "pictures"))]
-fn pictures(path: &Path, _: &ImagesConfig) -> Result<Read> {
+fn classes(path: &Path, _: How) -> Result<Read> {
     bail!("{}: this build lacks the cargo feature `pictures`, which reads JPEG and PNG", path.display())
 }
 
-fn binary_cifar(path: &Path, part: &str, config: &ImagesConfig) -> Result<Read> {
+#[cfg(not(feature = "pictures"))]
+use classes as list;
+
+/// Files of pictures, in this order.
+///
+/// # Errors
+/// This build reads none.
+#[cfg(not(feature = "pictures"))]
+pub fn pictures(files: Vec<PathBuf>, how: How) -> Result<Read> {
+    classes(files.first().map_or(Path::new("pictures"), PathBuf::as_path), how)
+}
+
+fn binary_cifar(path: &Path, part: &str, augment: Augment) -> Result<Read> {
     let (bytes, labels) = cifar::read(path, part)?;
-    let images = Arc::new(Pixels::planar(cifar::SIDE, bytes, config.augment));
-    Ok(Read { images, labels: Some(labels), names: Vec::new() })
+    let images = Arc::new(Pixels::planar(cifar::SIDE, bytes, augment));
+    Ok(Read { images, labels: Some(Labels::Numbers(labels.into_iter().map(i64::from).collect())) })
 }
 
 /// `images` or `images,labels` of an npz file.
-fn npz(path: &Path, part: Option<&str>, config: &ImagesConfig) -> Result<Read> {
-    let part =
-        part.with_context(|| format!("{0}: say which arrays, as in {0}:images,labels", path.display()))?;
-    let (images, labels) =
-        part.split_once(',').map_or((part, None), |(images, labels)| (images, Some(labels)));
+fn arrays(path: &Path, part: Option<&str>, augment: Augment) -> Result<Read> {
     let mut npz = Npz::open(path)?;
+    let (images, labels) = match part {
+        Some(part) => part.split_once(',').map_or((part, None), |(images, labels)| (images, Some(labels))),
+        None => ("", None),
+    };
+    // An archive of one array needs no name for it.
+    let images = &npz.key(Some(images).filter(|key| !key.is_empty()))?;
     let (shape, bytes) = npz.bytes(images)?;
     let side = match shape[..] {
         [_, height, width, 3] if height == width => height,
         _ => bail!("{}:{images} has shape {shape:?}, expected images × side × side × 3", path.display()),
     };
-    let labels = labels.map(|key| -> Result<Vec<u32>> {
-        let (mut numbered, _) = number_classes(&[npz.labels(key)?])?;
-        Ok(numbered.swap_remove(0))
-    });
+    let labels = labels.map(|key| npz.labels(key)).transpose()?;
     ensure!(side > 0, "{}:{images} holds no pixels", path.display());
-    let images = Arc::new(Pixels::interleaved(side, &bytes, config.augment));
-    Ok(Read { images, labels: labels.transpose()?, names: Vec::new() })
+    Ok(Read { images: Arc::new(Pixels::interleaved(side, &bytes, augment)), labels })
 }

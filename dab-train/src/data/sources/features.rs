@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     data::{
-        Description, Split, Table, Targets, Task, class_counts,
+        Description, RowNames, Split, Table, Targets, Task, class_counts,
         files::{self, FilePart, Labels},
         listed,
         rows::{Header, TextFormat},
@@ -181,6 +181,16 @@ impl FeaturesConfig {
             description.calibrate(table, &task)?;
         }
         warnings.append(&mut description.warnings);
+        let tested = self.test_features.as_ref().unwrap_or(&self.features);
+        for (file, names) in
+            [(&self.features, &mut description.rows.held_out), (tested, &mut description.rows.test)]
+        {
+            names.iter_mut().for_each(|row| *row = format!("{file}:{row}"));
+        }
+        let of_ood = |(set, (_, table)): (&Ood, &(String, Table))| {
+            (1..=table.rows).map(|row| format!("{}:{row}", set.file)).collect()
+        };
+        description.rows.ood = self.ood.iter().zip(&task.ood).map(of_ood).collect();
         Ok((task, Description { warnings, ..description }))
     }
 
@@ -258,18 +268,29 @@ pub(crate) fn cut_rows(
     }
     let given_test = if splits.len() == 2 { splits.pop() } else { None };
     let all = splits.pop().context("no training data")?;
-    let (rest, test) = match given_test {
-        Some(test) => (all, test),
-        None => cut(&all, shares.test, &mut Random::new(seed, "features/test")),
+    let (rest, tested) = match &given_test {
+        Some(test) => ((0..all.inputs.rows).collect(), (0..test.inputs.rows).collect()),
+        None => cut(&all.targets, shares.test, &mut Random::new(seed, "features/test")),
     };
+    let test = given_test.unwrap_or_else(|| all.select(&tested));
     ensure!(
         test.inputs.rows > 0,
         "{rows} rows are too few to set some aside for a test: give more rows, or test files"
     );
-    let (train, held_out) = cut(&rest, shares.held_out, &mut Random::new(seed, "features/held-out"));
+    let mut random = Random::new(seed, "features/held-out");
+    let (kept, aside) = cut(&all.targets.select(&rest), shares.held_out, &mut random);
+    let of_file = |places: &[usize]| places.iter().map(|&place| rest[place]).collect::<Vec<_>>();
+    let (kept, aside) = (of_file(&kept), of_file(&aside));
+    let (train, held_out) = (all.select(&kept), all.select(&aside));
     warnings.extend(few(&train, &held_out, &output_names)?);
-    let description =
-        Description { input_names, output_names: described, warnings, ..Description::default() };
+    let numbers = |rows: &[usize]| rows.iter().map(|row| (row + 1).to_string()).collect();
+    let description = Description {
+        input_names,
+        output_names: described,
+        warnings,
+        rows: RowNames { held_out: numbers(&aside), test: numbers(&tested), ood: Vec::new() },
+        ..Description::default()
+    };
     Ok((Task { name: name.to_owned(), train, held_out, test, ood: Vec::new() }, description))
 }
 
@@ -400,12 +421,12 @@ fn few_to_calibrate(rows: usize, called: &str) -> Option<String> {
     })
 }
 
-fn cut(all: &Split, share: f64, random: &mut Random) -> (Split, Split) {
-    let (kept, taken) = match &all.targets {
+/// Rows that stay, and rows that are taken.
+fn cut(targets: &Targets, share: f64, random: &mut Random) -> (Vec<usize>, Vec<usize>) {
+    match targets {
         Targets::Classes { labels, .. } => split::by_class(labels, share, random),
         Targets::Regression(table) => split::fraction(table.rows, share, random),
-    };
-    (all.select(&kept), all.select(&taken))
+    }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 
 mod calibration;
 mod codes;
+mod compare;
 mod curves;
 mod histogram;
 mod latent;
@@ -17,6 +18,7 @@ mod timeline;
 
 pub use calibration::{Channel, calibration};
 pub use codes::code_class_counts;
+pub use compare::{Lane, compare};
 pub use curves::{Curve, risk_coverage, roc};
 pub use histogram::{Histogram, Scores, score_histogram};
 pub use latent::{Group, Plane, latent_scatter};

@@ -161,6 +161,12 @@ impl<'a> Axis<'a> {
     pub fn new(label: &'a str, range: Range<f64>) -> Self {
         Self { label, range, ticks: 6, format: &number }
     }
+
+    /// A tick's label. Ticks are sums of steps, which miss 0 by a rounding: that is a 0.
+    fn label_at(&self, x: f64) -> String {
+        let rounding = 1e-9 * (self.range.end - self.range.start);
+        (self.format)(if x.abs() < rounding { &0.0 } else { &x })
+    }
 }
 
 /// Everything around the data.
@@ -258,6 +264,8 @@ pub(super) fn draw(frame: Frame, data: impl FnOnce(&mut Chart) -> Result<()>) ->
             .x_label_area_size(50 * PX)
             .y_label_area_size(66 * PX)
             .build_cartesian_2d(frame.x.range.clone(), frame.y.range.clone())?;
+        let x_label = |x: &f64| frame.x.label_at(*x);
+        let y_label = |y: &f64| frame.y.label_at(*y);
         let mut mesh = chart.configure_mesh();
         mesh.axis_style(stroke(MUTED, 1))
             .bold_line_style(stroke(GRID, 1))
@@ -269,8 +277,8 @@ pub(super) fn draw(frame: Frame, data: impl FnOnce(&mut Chart) -> Result<()>) ->
             .y_desc(frame.y.label)
             .x_labels(frame.x.ticks)
             .y_labels(frame.y.ticks)
-            .x_label_formatter(frame.x.format)
-            .y_label_formatter(frame.y.format);
+            .x_label_formatter(&x_label)
+            .y_label_formatter(&y_label);
         if !frame.grid {
             mesh.disable_mesh();
         }
@@ -299,6 +307,9 @@ mod tests {
             [0.0, -0.0, 0.30000000000000004, -2.0, 1234.5, 2e6, 1e-5].iter().map(number).collect();
         assert_eq!(shown, ["0", "0", "0.3", "−2", "1234.5", "2e6", "1e-5"]);
         assert_eq!(percent(&0.125), "12.5 %");
+        let axis = Axis::new("x", -0.3..0.4);
+        assert_eq!(axis.label_at(-6e-17), "0", "0.1 + 0.2 − 0.3 is no −6e-17");
+        assert_eq!(Axis::new("x", -3e-16..4e-16).label_at(-6e-17), "-6e-17", "on such an axis it is");
     }
 
     #[test]

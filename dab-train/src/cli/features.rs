@@ -1,0 +1,218 @@
+//! `dab features`: pictures in, what an image network makes of them out, for any framework.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+use zip::{ZipWriter, write::SimpleFileOptions};
+
+use super::{
+    pictures::{Eye, NetworkArgs, Place},
+    text::plural,
+};
+use crate::{
+    config::Experiment,
+    data::{
+        files::Labels,
+        images::{
+            ImageSet,
+            sources::{self, How, is_picture},
+        },
+    },
+    export::model_file::ModelFile,
+    support::files::AtomicFile,
+};
+
+/// Bytes to whose multiple NumPy pads a header.
+const ALIGNED: usize = 64;
+
+/// Write features of pictures: what an image network makes of them
+///
+/// A source is a picture (.jpg, .jpeg, .png), a folder of pictures, a folder with one folder per class, an array of
+/// images (x.npz:images or x.npz:images,labels) or CIFAR's binary version (cifar-10-batches-bin:test). The network is
+/// a run's (--run: its folder, its model.dab or an experiment file), or --network with --backbone says it. Pictures are
+/// decoded, resized and normalised as in training: `dab inspect` of a model prints the rule.
+///
+/// Into x.npy go the features, one row per picture, in float32. Into x.npz go three arrays: features, names (the files),
+/// and labels, if every source has some: the names of class folders, or the labels of an array.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  dab features pictures/ --run runs/insects -o features.npy
+  dab features train/ --network resnet50 --backbone resnet50-0676ba61.pth -o train.npz
+  dab fit --features train.npz:features --labels train.npz:labels")]
+pub struct Args {
+    /// Pictures, folders of them, arrays of images
+    #[arg(value_name = "SOURCE", required = true)]
+    sources: Vec<PathBuf>,
+
+    /// Whose image network: the folder of a run, a model file, or an experiment (.toml)
+    #[arg(long, value_name = "RUN", required_unless_present = "network")]
+    run: Option<PathBuf>,
+
+    #[command(flatten)]
+    network: NetworkArgs,
+
+    /// Where to write them: a file named .npy or .npz
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<()> {
+    let archive = match args.output.extension().and_then(|extension| extension.to_str()) {
+        Some("npy") => false,
+        Some("npz") => true,
+        _ => bail!("-o {}: expected a name that ends in .npy or .npz", args.output.display()),
+    };
+    let eye = eye(args)?;
+    let (sets, labels) = read(args, &eye)?;
+    let rows: usize = sets.iter().map(ImageSet::len).sum();
+    ensure!(rows > 0, "there is no picture");
+    let here = || format!("cannot write `{}`", args.output.display());
+    let mut file = AtomicFile::create(&args.output).with_context(here)?;
+    if archive {
+        let mut zip = ZipWriter::new_stream(file);
+        let options = SimpleFileOptions::default().large_file(true);
+        zip.start_file("features.npy", options).with_context(here)?;
+        features(&eye, &sets, rows, &mut zip).with_context(here)?;
+        let names =
+            sets.iter().flat_map(|set| (0..set.len()).map(|index| set.name(index))).collect::<Vec<_>>();
+        zip.start_file("names.npy", options).with_context(here)?;
+        zip.write_all(&words(&names)).with_context(here)?;
+        if let Some(labels) = &labels {
+            zip.start_file("labels.npy", options).with_context(here)?;
+            let bytes = match labels {
+                Labels::Words(labels) => words(labels),
+                Labels::Numbers(numbers) => {
+                    let values = numbers.iter().flat_map(|number| number.to_le_bytes());
+                    npy_header("<i8", &[numbers.len()]).into_iter().chain(values).collect()
+                }
+            };
+            zip.write_all(&bytes).with_context(here)?;
+        }
+        zip.finish().with_context(here)?.into_inner().commit().with_context(here)?;
+    } else {
+        features(&eye, &sets, rows, &mut file).with_context(here)?;
+        file.commit().with_context(here)?;
+    }
+    let arrays = match (archive, &labels) {
+        (false, _) => String::new(),
+        (true, None) => " (features, names)".to_owned(),
+        (true, Some(_)) => " (features, names, labels)".to_owned(),
+    };
+    super::print(&format!(
+        "{}{arrays}: {} of {}\n",
+        args.output.display(),
+        plural(rows as u64, "row"),
+        plural(eye.features() as u64, "feature")
+    ))
+}
+
+/// The network that was asked for.
+fn eye(args: &Args) -> Result<Eye> {
+    let Some(run) = &args.run else { return args.network.open(None, None) };
+    if run.extension().is_some_and(|extension| extension == "toml") {
+        return args.network.of_experiment(&Experiment::read(run)?);
+    }
+    let place = Place::new(run)?;
+    let info = ModelFile::open(&place.model)?.info;
+    args.network.open(Some(&info), Some(&place.folder)).with_context(|| format!("`{}`", run.display()))
+}
+
+/// All sources as sets, and the labels of all, if every source has some of one kind.
+fn read(args: &Args, eye: &Eye) -> Result<(Vec<ImageSet>, Option<Labels>)> {
+    let how = How { preprocessing: eye.preprocessing, ..How::default() };
+    let (mut sets, mut labels) = (Vec::new(), Some(Labels::Words(Vec::new())));
+    for path in &args.sources {
+        let source = path.to_string_lossy();
+        let root = Path::new("");
+        let read = match is_picture(path) {
+            true => sources::read(&source, root, how, false)?,
+            // A folder without class folders is a list.
+            false => sources::read(&source, root, how, true).or_else(|error| {
+                if path.is_dir() { sources::read(&source, root, how, false) } else { Err(error) }
+            })?,
+        };
+        labels = match (labels, read.labels) {
+            (Some(Labels::Words(all)), Some(more)) if all.is_empty() => Some(more),
+            (Some(Labels::Words(all)), Some(Labels::Words(more))) => {
+                Some(Labels::Words([all, more].concat()))
+            }
+            (Some(Labels::Numbers(all)), Some(Labels::Numbers(more))) => {
+                Some(Labels::Numbers([all, more].concat()))
+            }
+            _ => None,
+        };
+        sets.push(eye.fits(ImageSet::all(&source, read.images))?);
+    }
+    Ok((sets, labels))
+}
+
+/// An npy file of all features, some rows at a time.
+fn features(eye: &Eye, sets: &[ImageSet], rows: usize, out: &mut dyn Write) -> Result<()> {
+    out.write_all(&npy_header("<f4", &[rows, eye.features()]))?;
+    for set in sets {
+        let indices: Vec<usize> = (0..set.len()).collect();
+        for indices in indices.chunks(eye.chunk()) {
+            let (features, faults) = eye.see(set, indices);
+            if let Some(fault) = faults.into_iter().flatten().next() {
+                return Err(fault.context("leave this file out"));
+            }
+            write_floats(&features, out)?;
+        }
+    }
+    Ok(())
+}
+
+fn write_floats(numbers: &[f32], out: &mut dyn Write) -> io::Result<()> {
+    out.write_all(&numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<_>>())
+}
+
+/// The first bytes of an npy file, version 1.
+fn npy_header(kind: &str, shape: &[usize]) -> Vec<u8> {
+    let shape: String = shape.iter().map(|length| format!("{length}, ")).collect();
+    let shape = shape.trim_end();
+    let mut text = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({shape}), }}");
+    let fixed = b"\x93NUMPY\x01\x00".len() + 2;
+    while !(fixed + text.len() + 1).is_multiple_of(ALIGNED) {
+        text.push(' ');
+    }
+    text.push('\n');
+    let length = u16::try_from(text.len()).unwrap_or(u16::MAX);
+    [b"\x93NUMPY\x01\x00", &length.to_le_bytes()[..], text.as_bytes()].concat()
+}
+
+/// An npy file of texts, as NumPy stores them: characters of four bytes, filled up with zeros.
+fn words(list: &[String]) -> Vec<u8> {
+    let width = list.iter().map(|word| word.chars().count()).max().unwrap_or(0).max(1);
+    let mut bytes = npy_header(&format!("<U{width}"), &[list.len()]);
+    for word in list {
+        let characters = word.chars().map(u32::from).chain(std::iter::repeat(0)).take(width);
+        bytes.extend(characters.flat_map(u32::to_le_bytes));
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::files::{self, FilePart};
+
+    #[test]
+    fn arrays_are_read_back() {
+        let folder = std::env::temp_dir().join(format!("dab-npy-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let save = |name: &str, bytes: &[u8]| {
+            let path = folder.join(name);
+            std::fs::write(&path, bytes).unwrap();
+            FilePart::parse(&path.to_string_lossy())
+        };
+        let names = ["a".to_owned(), "größer 犬".to_owned()];
+        assert_eq!(files::labels(&save("names.npy", &words(&names))).unwrap(), Labels::Words(names.to_vec()));
+        let mut bytes = npy_header("<f4", &[2, 3]);
+        write_floats(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.5], &mut bytes).unwrap();
+        let (table, _) = files::table(&save("x.npy", &bytes), None).unwrap();
+        assert_eq!((table.rows, table.row(1)), (2, &[4.0, 5.0, 6.5][..]));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}
