@@ -112,7 +112,7 @@ pub fn are_pictures(inputs: &[PathBuf]) -> Result<bool> {
         let FilePart { path, part, .. } = FilePart::parse(&input.to_string_lossy());
         let npz = path.to_string_lossy().to_lowercase().ends_with(".npz");
         let key = part.as_deref().map(|part| part.split(',').next().unwrap_or(part));
-        if input.is_dir()
+        if (input.is_dir() && !holds_parquet(input))
             || is_picture(input)
             || (npz && path.is_file() && Npz::open(&path)?.has_images(key)?)
         {
@@ -120,6 +120,12 @@ pub fn are_pictures(inputs: &[PathBuf]) -> Result<bool> {
         }
     }
     Ok(false)
+}
+
+/// Whether a folder holds Parquet files, which are rows.
+fn holds_parquet(folder: &Path) -> bool {
+    let mut entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.any(|entry| entry.path().extension().is_some_and(|end| end == "parquet" || end == "pq"))
 }
 
 /// An image network, and what happens to a picture before it.

@@ -187,11 +187,12 @@ pub fn load_described(config: &DataConfig, seed: u64, root: &Path) -> Result<(Ta
 
 /// The data of an experiment.
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "there is one of them in a run")]
 pub enum Loaded {
     /// Rows that the model takes as they are.
     Rows(Box<Task>, Description),
     /// Images: an image network makes a [`Task`] of them, before learning (frozen) or after it.
-    Images(images::ImageTask),
+    Images(Box<images::ImageTask>),
 }
 
 impl Loaded {
@@ -235,7 +236,7 @@ impl DataConfig {
             Self::Cifar10(config) => config.load(seed, root)?,
             Self::Features(config) => config.load(seed)?,
             Self::Memory => bail!("a program gave these data: they are in no file"),
-            Self::Images(config) => return Ok(Loaded::Images(config.load(seed, root)?)),
+            Self::Images(config) => return Ok(Loaded::Images(Box::new(config.load(seed, root)?))),
         };
         task.check()?;
         Ok(Loaded::Rows(Box::new(task), description))

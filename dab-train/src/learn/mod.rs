@@ -54,7 +54,7 @@ pub fn learn(
             let learnt = run::train(experiment, &seen.train, setting, observer)?;
             Ok((seen, sealed, learnt))
         }
-        Loaded::Images(images) => images::learn_task(experiment, images, setting, cache, observer),
+        Loaded::Images(images) => images::learn_task(experiment, *images, setting, cache, observer),
     }
 }
 
@@ -68,6 +68,6 @@ pub fn restore(experiment: &Experiment, loaded: Loaded, setting: &Setting) -> Re
             let learnt = run::restore(experiment, &task.train, setting)?;
             Ok((*task, learnt))
         }
-        Loaded::Images(images) => images::restore_task(experiment, images, setting),
+        Loaded::Images(images) => images::restore_task(experiment, *images, setting),
     }
 }

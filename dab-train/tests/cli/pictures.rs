@@ -141,7 +141,7 @@ fn a_run_on_pictures_scores_pictures_and_keeps_the_names_of_classes() {
         lines[1].starts_with("run ") && lines[2].starts_with("other ") && lines[3] == "plot in compare.svg",
         "{said}"
     );
-    assert!(std::fs::read_to_string(folder.join("compare.svg")).unwrap().contains(">accuracy<"));
+    assert!(std::fs::read_to_string(folder.join("compare.svg")).unwrap().contains("accuracy"));
     assert_eq!(table(&std::fs::read_to_string(folder.join("runs.csv")).unwrap()).len(), 3);
     assert!(refusal(&say(&folder, "compare run odd"), 1).contains("odd has no metrics.json"));
 }
