@@ -40,7 +40,9 @@ def read(model: nn.Module, columns: Optional[int]) -> Network:
         graph = torch.fx.symbolic_trace(model)
     except Exception as error:  # torch.fx raises whatever the forward raises
         raise Unsupported(f"the forward of {type(model).__name__} cannot be followed by torch.fx: {error}") from error
-    inputs = columns or _inputs(graph)
+    inputs = _inputs(graph) or columns
+    if not inputs:
+        raise Unsupported("no Linear, BatchNorm or LayerNorm says how many inputs there are: give rows")
     chain, values, logits = Chain(inputs), {}, None
     for node in graph.graph.nodes:
         shared = [len(source.users) > 1 for source in node.all_input_nodes]
@@ -64,7 +66,7 @@ def read(model: nn.Module, columns: Optional[int]) -> Network:
     return Network(chain, values[logits], lambda rows: _run(graph, model, logits, rows))
 
 
-def _inputs(graph: torch.fx.GraphModule) -> int:
+def _inputs(graph: torch.fx.GraphModule) -> Optional[int]:
     """The inputs of the first module that knows them."""
     for module in graph.modules():
         for name in ("in_features", "num_features"):
@@ -72,7 +74,7 @@ def _inputs(graph: torch.fx.GraphModule) -> int:
                 return int(getattr(module, name))
         if isinstance(module, nn.LayerNorm):
             return int(np.prod(module.normalized_shape))
-    raise Unsupported("no Linear, BatchNorm or LayerNorm says how many inputs there are: give rows")
+    return None
 
 
 def _is_end(graph: torch.fx.GraphModule, node: torch.fx.Node) -> bool:
