@@ -113,7 +113,7 @@ fn npz_asks_for_the_array_when_there_are_several() {
 fn a_missing_file_is_named() {
     let message = format!("{:#}", table(&FilePart::parse("nowhere.npy"), None).unwrap_err());
     assert!(message.contains("nowhere.npy"), "{message}");
-    assert!(table(&FilePart::parse("x.parquet"), None).unwrap_err().to_string().contains(".npy"));
+    assert!(table(&FilePart::parse("x.feather"), None).unwrap_err().to_string().contains(".npy"));
     assert_eq!(FilePart::parse("C:\\x.npy").part, None);
 }
 
