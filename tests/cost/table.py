@@ -31,7 +31,7 @@ EMLEARN = "0.23.2"
 # codebook, and of code of the loader with every kind, without and with channels; instructions at opt-level 3 over those
 # of the plain C at -O2. Channels have a limit of their own: views, logits and tails are code that a model of format 1.0
 # does not need, and a device that has none leaves it out by a feature.
-MOST_OVER_LEAST, STACK, CODEBOOK, LOADER, OVER_C = 1.05, 1536, 8 * 1024, 15 * 1024, 1.0
+MOST_OVER_LEAST, STACK, CODEBOOK, LOADER, OVER_C = 1.05, 1728, 8 * 1024, 15 * 1024, 1.0
 CHANNELS = 24 * 1024
 # Instructions with weights of one byte over those with four.
 OVER_FLOAT = 1.25
