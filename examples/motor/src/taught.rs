@@ -9,6 +9,7 @@
 
 use dab_core::memory::{Config as MemoryConfig, Memory};
 use dab_core::monitor::State;
+use dab_core::teach::TeachError;
 use dab_core::{Guard, Model, slots};
 
 use crate::{SCRATCH, guard, print_number, start, windows_of};
@@ -81,7 +82,12 @@ pub fn run(print: fn(&str)) -> bool {
                 return false;
             }
         }
-        let found = model.assess_taught(&mut memory.view(), &window, &mut scratch);
+        let found = match model.assess_taught(&mut memory.view(), &window, &mut scratch) {
+            Ok(found) => Ok(found),
+            // The guard counts what the model refuses.
+            Err(TeachError::Input(refused)) => Err(refused),
+            Err(TeachError::Memory(_)) => return false,
+        };
         let decision = watch.judge(now, found);
         let state = decision.state;
         if state != before {
