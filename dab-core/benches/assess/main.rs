@@ -14,6 +14,7 @@ use std::time::Instant;
 
 use criterion::Criterion;
 use dab_core::artifact::AlignedBytes;
+use dab_core::artifact::writer::{Spec, WeightKind};
 use dab_core::isa::{Baseline, Isa, Kernel};
 use models::{Shape, shapes};
 use plain::Plain;
@@ -61,11 +62,17 @@ fn core_call<'a>(
     })
 }
 
+/// The model with weights of one byte; it lives as long as the benchmark.
+fn in_bytes(shape: &Shape) -> &'static AlignedBytes {
+    let spec = Spec { weights: WeightKind::Int8, ..shape.spec.clone() };
+    Box::leak(Box::new(AlignedBytes::from(&*spec.to_bytes().expect("a sound model"))))
+}
+
 fn contestants<'a>(shape: &'a Shape, plain: Option<&'a Plain>) -> Vec<Contestant<'a>> {
     let mut all = vec![
         Contestant { name: "dab-core", call: core_call(&shape.bytes, shape, Widest(pulp::Arch::new())) },
         Contestant { name: "dab-core, baseline", call: core_call(&shape.bytes, shape, Baseline) },
-        Contestant { name: "int8", call: core_call(&shape.int8, shape, Widest(pulp::Arch::new())) },
+        Contestant { name: "int8", call: core_call(in_bytes(shape), shape, Widest(pulp::Arch::new())) },
     ];
     let kernel = match &shape.name[..3] {
         "(a)" => "plain_a",

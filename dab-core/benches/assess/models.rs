@@ -23,8 +23,6 @@ pub struct Shape {
     pub name: &'static str,
     pub spec: Spec,
     pub bytes: AlignedBytes,
-    /// The same with weights of one byte.
-    pub int8: AlignedBytes,
     pub input: Vec<f32>,
 }
 
@@ -77,9 +75,7 @@ fn shape(name: &'static str, widths: &[usize], covariance: CovarianceKind, dim: 
         info: Vec::new(),
     };
     let bytes = AlignedBytes::from(&*spec.to_bytes().expect("a sound model"));
-    let small = Spec { weights: WeightKind::Int8, ..spec.clone() };
-    let int8 = AlignedBytes::from(&*small.to_bytes().expect("a sound model"));
-    Shape { name, int8, input: random.vec(widths[0], 1.0), spec, bytes }
+    Shape { name, input: random.vec(widths[0], 1.0), spec, bytes }
 }
 
 /// (a) to (d).
