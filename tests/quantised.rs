@@ -134,7 +134,7 @@ fn wrong_bytes_scales_and_norms_are_refused() {
     let mut parts = sound.clone();
     parts.params[first] = f32::from_bits(parts.params[first].to_bits() & !0xff | 0x80);
     assert_eq!(refused(&parts), Some(E::OutOfRange { part: Part::Weights, index: 0 }));
-    if counts.weights % 4 != 0 {
+    if !counts.weights.is_multiple_of(4) {
         let mut parts = sound.clone();
         let last = parts.params.len() - 1;
         parts.params[last] = f32::from_bits(parts.params[last].to_bits() | 1 << 24);
