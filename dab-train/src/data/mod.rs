@@ -9,6 +9,7 @@
 //! `test` never holds an OOD example, also in the generated demo, whose grid is cut at the edge of
 //! the training range: in-against-out metrics need clean sides.
 
+mod description;
 pub(crate) mod files;
 pub(crate) mod images;
 pub(crate) mod rows;
@@ -25,6 +26,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use self::sources::{cifar10, clinc150, clusters, features, uci};
+pub use description::{Description, RowNames};
 pub use images::{Augment, ImageTask, ImagesConfig, Normalise, Preprocessing, RandAugment};
 pub use rows::Header;
 pub use sealed::{Sealed, Seen};
@@ -112,37 +114,6 @@ pub struct Task {
     pub test: Split,
     /// Named inputs from elsewhere.
     pub ood: Vec<(String, Table)>,
-}
-
-/// What a `Task` does not carry but an artifact or a report needs.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Description {
-    /// The scale already applied to the inputs, if any.
-    pub input_scale: Option<Scale>,
-    /// The scale already applied to regression targets, if any: invert it for errors in raw units.
-    pub target_scale: Option<Scale>,
-    /// One name per input column, or none.
-    pub input_names: Vec<String>,
-    /// One name per output: class names, or the target's; or none.
-    pub output_names: Vec<String>,
-    /// Rows that calibrate in place of the held-out ones: those that the user's network has not seen.
-    pub calibration: Option<Table>,
-    /// What the rows are called.
-    pub rows: RowNames,
-    /// What is allowed but worth a line to the user.
-    pub warnings: Vec<String>,
-}
-
-/// What rows are called: the file of a picture, or a file and the row in it, counting from 1. A list is empty where rows have no
-/// names.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct RowNames {
-    /// Of held-out rows.
-    pub held_out: Vec<String>,
-    /// Of test rows.
-    pub test: Vec<String>,
-    /// Of each OOD set's rows.
-    pub ood: Vec<Vec<String>>,
 }
 
 /// Which data an experiment uses: the `[data]` table of an experiment file.
