@@ -54,7 +54,7 @@ pub fn refused() -> Vec<Refused> {
         ("trailing bytes", [&sound[..], &[0]].concat()),
         ("header checksum", unsealed(13)),
         ("version", patched(|b| b[8] = 9)),
-        ("features", patched(|b| b[16] = 2)),
+        ("features", patched(|b| b[16] = 0x80)),
         ("schema", patched(|b| b[48] ^= 1)),
         ("body checksum", unsealed(100)),
         ("section layout", patched(|b| b[24] = 0)),
