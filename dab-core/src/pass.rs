@@ -421,8 +421,8 @@ fn scored(tails: &Tails, form: Form, distance: f32, energy: Option<f32>) -> [f32
 }
 
 impl Decoder<'_> {
-    /// The outputs from what the decoder reads (E7).
-    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    /// The outputs from what the decoder reads (E7). Always inlined: it lies on the deepest path of the stack.
+    #[inline(always)]
     pub(crate) fn decode_into(&self, x: &[f32], outputs: &mut [f32]) {
         affine_into(outputs, self.weight, self.bias, x);
         for y in outputs {
