@@ -4,8 +4,8 @@ mod model;
 mod others;
 mod world;
 
-use dab_core::Model;
 use dab_core::artifact::AlignedBytes;
+use dab_core::{Model, Rates};
 use libfuzzer_sys::arbitrary::{Error, Unstructured};
 
 use crate::pool;
@@ -21,6 +21,8 @@ struct Caller {
     memory: Option<(usize, usize)>,
     /// Dimension of the ellipse.
     ellipse: Option<usize>,
+    /// The false-alarm rates of the artifact.
+    rates: Rates,
 }
 
 /// Makes the calls that `data` says.
@@ -39,6 +41,7 @@ pub fn check(data: &[u8]) {
         exploration: false,
         memory: None,
         ellipse: None,
+        rates: reference.rates(),
     };
     caller.start(artifact.len());
     while !u.is_empty() {

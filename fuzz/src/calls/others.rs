@@ -233,6 +233,7 @@ impl Caller {
         })?;
         if done.is_some() {
             self.memory = Some((codes as usize, dim as usize));
+            self.world.used[MEMORY] = needed;
         }
         Ok(())
     }
@@ -370,6 +371,7 @@ impl Caller {
             })?;
             if done.is_some() {
                 self.ellipse = Some(dim as usize);
+                self.world.used[ELLIPSE] = needed;
             }
             return Ok(());
         };

@@ -42,6 +42,8 @@ pub struct World {
     blocks: Vec<Box<[u64]>>,
     /// What they were before the call at hand.
     before: Vec<Box<[u64]>>,
+    /// Bytes of each block that its object has.
+    pub used: Vec<usize>,
 }
 
 /// Inputs, results, scratch and structs.
@@ -75,13 +77,20 @@ impl World {
             *word = float(2 * i) | float(2 * i + 1) << 32;
         }
         let before = blocks.clone();
-        let mut world = Self { blocks, before };
+        let used = blocks.iter().map(|block| 8 * block.len()).collect();
+        let mut world = Self { blocks, before, used };
+        (world.used[STORAGE], world.used[ARTIFACT]) = (256, artifact.len());
         world.write(world.span(ARTIFACT).start, artifact);
         world
     }
 
     pub fn span(&self, block: usize) -> Span {
         Span { start: self.blocks[block].as_ptr().addr(), bytes: 8 * self.blocks[block].len() }
+    }
+
+    /// The part of a block that is certainly its object's: of a model's storage the library may leave the end unused.
+    pub fn extent(&self, block: usize) -> Span {
+        Span { bytes: self.used[block], ..self.span(block) }
     }
 
     /// The block that memory lies in, whole.
@@ -208,7 +217,9 @@ impl Rules {
             return Ok(Span::NONE);
         }
         if !address.is_multiple_of(align) {
+            // Nothing lies there that could be overlapped.
             self.fault(DAB_ERR_MISALIGNED, true);
+            return Ok(Span::NONE);
         }
         let bytes = count.checked_mul(size).filter(|b| *b <= isize::MAX as usize);
         let Some(bytes) = bytes.filter(|b| address.checked_add(*b).is_some()) else {
@@ -329,7 +340,7 @@ impl Rules {
             2 => (w.span(GROUND).start + 8 * u.int_in_range(0..=7)?, DAB_ERR_NOT_INITIALIZED),
             _ if !live => (right, DAB_ERR_NOT_INITIALIZED),
             _ => {
-                let span = w.span(block);
+                let span = w.extent(block);
                 if changes {
                     self.changed.push(span)
                 } else {
@@ -344,6 +355,8 @@ impl Rules {
             return Err(UNLAWFUL);
         }
         self.fault(status, true);
+        // Some calls look at overlaps first, also with what is no object.
+        self.fault(DAB_ERR_OVERLAP, status == DAB_ERR_NOT_INITIALIZED);
         Ok(address)
     }
 
@@ -407,6 +420,8 @@ impl Rules {
         let mut allowed: Vec<Span> = Vec::new();
         if status == DAB_OK {
             allowed = written;
+            let whole = |s: &Span| (0..world.blocks.len()).map(|b| world.span(b)).find(|b| b.overlaps(*s));
+            allowed.extend(self.changed.iter().filter_map(whole));
         } else {
             if !self.faults.contains(&DAB_ERR_OVERLAP) {
                 allowed.extend(self.scratch);
