@@ -1,4 +1,4 @@
-//! How long a call takes, and that the input does not decide it.   timing [ROUNDS]
+//! How long a call takes, and that the input does not decide it.   `timing [ROUNDS]`
 //!
 //! Every adversarial input is assessed ROUNDS times (default 300), in turns with a fixed loop of additions that takes about
 //! as long. The scheduler and interrupts only ever add time, so the least time of an input is its own, and the rest is
