@@ -385,7 +385,7 @@ fn files_that_cannot_be_used_are_refused_and_nothing_is_written() {
         ("--features words.npy --labels y.npy", "words.npy is no npy file"),
         ("--features words.npz --labels y.npy", "words.npz is no npz file"),
         ("--features missing.npy --labels y.npy", "missing.npy: No such file"),
-        ("--features x.parquet --labels y.npy", "expected a file named .npy, .npz, .csv"),
+        ("--features x.orc --labels y.npy", "expected a file named .npy, .npz, .csv"),
         ("--features ragged.csv --labels y.npy", "ragged.csv"),
         ("--features text.csv --labels text.csv:k", "column 2 `b`: `oops` is not a number"),
         ("--features text.csv --labels text.csv:z", "no column z"),
