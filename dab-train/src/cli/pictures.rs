@@ -249,6 +249,11 @@ impl Eye {
             }
             flush(&mut files, &mut sets)?;
             let source = input.to_string_lossy();
+            let file = FilePart::parse(&source).path;
+            ensure!(
+                file.exists() || source.rsplit_once(':').is_some_and(|(path, _)| Path::new(path).exists()),
+                "cannot read `{source}`: there is no such file or folder"
+            );
             sets.push(
                 self.fits(ImageSet::all(&source, sources::read(&source, Path::new(""), how, false)?.images))?,
             );

@@ -120,6 +120,8 @@ fn a_run_on_pictures_scores_pictures_and_keeps_the_names_of_classes() {
         said.contains("train is a folder without model.dab: name a model file, or a run's folder"),
         "{said}"
     );
+    let said = refusal(&say(&folder, "score run odd/9.JPG"), 1);
+    assert!(said.contains("cannot read `odd/9.JPG`: there is no such file or folder"), "{said}");
     std::fs::write(folder.join("odd/3.JPG"), b"\xff\xd8\xff no picture").unwrap();
     let said = refusal(&say(&folder, "score run odd"), 1);
     assert!(said.contains("cannot read the picture odd/3.JPG") && said.contains("--skip-bad"), "{said}");
