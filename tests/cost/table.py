@@ -255,7 +255,7 @@ def check():
         hold(f"motor, opt-level {opt}: stack", worst, STACK)
         hold(f"motor, opt-level {opt}: stack found by painting", painted, worst)
         *_, worst = measure(dab(Motor, opt, scratch_of(Motor.model), "ROW_GUARD"))
-        hold(f"motor, dab_guard, opt-level {opt}: stack", worst, STACK)
+        hold(f"motor, dab_guard, opt-level {opt}: stack", worst, CALL_STACK)
         # The deepest path is the one through several views.
         *_, painted, worst = measure(dab(views, opt, scratch_of(views.model)))
         hold(f"three views, opt-level {opt}: stack", worst, STACK)
