@@ -8,7 +8,7 @@
 //! ```
 //!
 //! θ is fixed in 2–4, so each example is encoded once and the encodings serve all three. Step 1 is in `network_step.rs`,
-//! steps 2–4 are in [`codebook_step`](super::codebook_step), with what keeps codes alive.
+//! steps 2–4 are in `codebook_step.rs`, with what keeps codes alive.
 
 use std::{ops::ControlFlow, sync::Arc};
 

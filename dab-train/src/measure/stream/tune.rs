@@ -12,7 +12,7 @@
 //! fewer as the thresholds rise, and the first that are low enough are taken. Then the rate of peaks above them has the
 //! distribution that Garwood's bound for the alarms that were seen assumes (the tolerance bound of an order statistic).
 //! The choice among N of M looks at delays, not at alarms. Beyond that, thresholds are set where an exponential tail
-//! expects a quarter of the budget ([`SHARE`]): the bound is then rarely what decides, and a fresh stream has room.
+//! expects a quarter of the budget (`SHARE`): the bound is then rarely what decides, and a fresh stream has room.
 
 use dab_core::monitor::{Config, Drift};
 use rayon::prelude::*;
