@@ -122,10 +122,14 @@ pub fn are_pictures(inputs: &[PathBuf]) -> Result<bool> {
     Ok(false)
 }
 
-/// Whether a folder holds Parquet files, which are rows.
+/// Whether a folder or one inside it holds Parquet files, which are rows.
 fn holds_parquet(folder: &Path) -> bool {
     let mut entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.any(|entry| entry.path().extension().is_some_and(|end| end == "parquet" || end == "pq"))
+    entries.any(|entry| {
+        let path = entry.path();
+        path.extension().is_some_and(|end| end == "parquet" || end == "pq")
+            || (entry.file_type().is_ok_and(|kind| kind.is_dir()) && holds_parquet(&path))
+    })
 }
 
 /// An image network, and what happens to a picture before it.
