@@ -148,7 +148,8 @@ impl MonitorFile {
     /// A header for C and C++.
     #[must_use]
     pub fn c(&self, stem: &str) -> String {
-        let (c, drift) = (&self.config, &self.config.drift);
+        let Config { window, enter_votes, exit_votes, min_dwell, timeout, reject_votes, enter, exit, drift } =
+            self.config;
         format!(
             "/* Written by `dab monitor tune`. Ticks are {tick:?} s. Use:\n\
              \x20*     static const dab_monitor_config config = DAB_MONITOR_CONFIG;\n\
@@ -163,14 +164,8 @@ impl MonitorFile {
                 .chars()
                 .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' })
                 .collect::<String>(),
-            enter = float(c.enter),
-            exit = float(c.exit),
-            window = c.window,
-            enter_votes = c.enter_votes,
-            exit_votes = c.exit_votes,
-            min_dwell = c.min_dwell,
-            timeout = c.timeout,
-            reject_votes = c.reject_votes,
+            enter = float(enter),
+            exit = float(exit),
             block = drift.block,
             alarm = float(drift.alarm),
             keeps = u32::from(!drift.restart),
@@ -182,7 +177,8 @@ impl MonitorFile {
     /// A constant for Rust.
     #[must_use]
     pub fn rust(&self) -> String {
-        let (c, drift) = (&self.config, &self.config.drift);
+        let Config { window, enter_votes, exit_votes, min_dwell, timeout, reject_votes, enter, exit, drift } =
+            self.config;
         format!(
             "// Written by `dab monitor tune`. Ticks are {tick:?} s. Use: Guard::new(&model, MONITOR)?\n\n\
              /// When to distrust, and when to trust again.\n\
@@ -192,14 +188,8 @@ impl MonitorFile {
              drift: dab_core::monitor::Drift {{\n        block: {block},\n        alarm: {alarm},\n        \
              levels: [{levels}],\n        p_values: [{p}],\n        restart: {restart},\n    }},\n}};\n",
             tick = self.tick,
-            enter = float(c.enter),
-            exit = float(c.exit),
-            window = c.window,
-            enter_votes = c.enter_votes,
-            exit_votes = c.exit_votes,
-            min_dwell = c.min_dwell,
-            timeout = c.timeout,
-            reject_votes = c.reject_votes,
+            enter = float(enter),
+            exit = float(exit),
             block = drift.block,
             alarm = float(drift.alarm),
             restart = drift.restart,
