@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 use burn::tensor::{Device, Tensor, TensorData};
 
+use super::score::is_named_parquet;
 use crate::{
     config::{Experiment, ImageBackbone},
     data::{
@@ -127,8 +128,7 @@ fn holds_parquet(folder: &Path) -> bool {
     let mut entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries.any(|entry| {
         let path = entry.path();
-        path.extension().is_some_and(|end| end == "parquet" || end == "pq")
-            || (entry.file_type().is_ok_and(|kind| kind.is_dir()) && holds_parquet(&path))
+        is_named_parquet(&path) || (entry.file_type().is_ok_and(|kind| kind.is_dir()) && holds_parquet(&path))
     })
 }
 

@@ -138,7 +138,7 @@ impl Args {
 }
 
 /// Whether a file's name says that it is Parquet.
-fn is_named_parquet(path: &Path) -> bool {
+pub fn is_named_parquet(path: &Path) -> bool {
     path.extension().is_some_and(|end| end.eq_ignore_ascii_case("parquet") || end.eq_ignore_ascii_case("pq"))
 }
 
