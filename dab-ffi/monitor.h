@@ -1,7 +1,8 @@
 /* dab_monitor.h: may the learned controller drive? From a stream of inputs to one answer. dab.h includes this header.
  *
  *     static dab_monitor monitor;
- *     const dab_monitor_config config = DAB_MONITOR_CONFIG;          // of the header that `dab monitor tune` writes
+ *     dab_monitor_config config = {.size = sizeof config};           // or DAB_MONITOR_CONFIG, of a header of `dab monitor tune`
+ *     if (dab_model_monitor(model, &config, NULL) != DAB_OK) stop(); // the one that was tuned for the model, in its artifact
  *     if (dab_monitor_init(&monitor, &config) != DAB_OK) stop();
  *
  *     int32_t who = dab_guard(model, &monitor, now, input, inputs, outputs, n, scratch, sizeof scratch, &a);
@@ -33,7 +34,7 @@
 extern "C" {
 #endif
 
-@guard monitor@
+@guard monitor tuned@
 
 #ifdef __cplusplus
 } /* extern "C" */

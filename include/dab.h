@@ -431,6 +431,7 @@ DAB_API DAB_WARN_UNUSED dab_status dab_exploration_restore(dab_exploration *expl
 /* The artifact has no training means of its inputs, and none were given. */
 #define DAB_ERR_NO_MEANS (-22)
 #define DAB_ERR_NO_NAME (-23)                /* The artifact does not have this name. */
+#define DAB_ERR_NO_MONITOR (-24)             /* The artifact has no monitor. */
 #define DAB_ERR_FILE (-30)                   /* The file cannot be read. */
 #define DAB_ERR_NOT_AN_ARTIFACT (-100)       /* The bytes do not begin like an artifact. */
 #define DAB_ERR_TRUNCATED (-101)             /* The artifact ends too early. */
@@ -457,6 +458,8 @@ DAB_API DAB_WARN_UNUSED dab_status dab_exploration_restore(dab_exploration *expl
 #define DAB_ERR_ARTIFACT_RATES (-123)        /* The false-alarm rates of the artifact are wrong. */
 #define DAB_ERR_INFO (-124)                  /* The info section cannot be decoded (dab_model_open only). */
 #define DAB_ERR_CHANNELS (-125)              /* A channel of the artifact needs a decoder that it does not have. */
+/* The monitor in the artifact cannot be: a number of it is out of range. */
+#define DAB_ERR_MONITOR (-126)
 
 /* The words of a status, in English; "unknown status" for any other number. The text is static: never free it. */
 DAB_API const char *dab_status_string(dab_status status);

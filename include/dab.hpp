@@ -144,6 +144,20 @@ class model_ref {
     const auto s = dab_threshold(handle_, rate, &score);
     return {score, s};
   }
+  // The monitor that was tuned for the model and lies in its artifact; after an error, one that no monitor takes.
+  [[nodiscard]] result<dab_monitor_config> monitor_config() const noexcept {
+    dab_monitor_config out{};
+    out.size = sizeof out;
+    return make(dab_model_monitor(handle_, &out, nullptr), out);
+  }
+  // Seconds of a tick for which that monitor was tuned.
+  [[nodiscard]] result<float> monitor_tick() const noexcept {
+    dab_monitor_config config{};
+    config.size = sizeof config;
+    float seconds = 0;
+    const auto s = dab_model_monitor(handle_, &config, &seconds);
+    return {seconds, s};
+  }
   [[nodiscard]] result<assessment> assess(span<const float> input, span<float> scratch) const noexcept {
     assessment out;
     const auto s = dab_assess(handle_, input.data(), input.size(), scratch.data(), scratch.size_bytes(), &out);
@@ -347,6 +361,11 @@ class guard {
   // The model must outlive the guard.
   explicit guard(const model_ref &model) noexcept : model_(&model) {}
   [[nodiscard]] status init(dab_monitor_config config) noexcept { return monitor_.init(config); }
+  // Starts the monitor that lies in the model's artifact.
+  [[nodiscard]] status init() noexcept {
+    const auto config = model_->monitor_config();
+    return config.ok() ? monitor_.init(*config) : config.status();
+  }
   [[nodiscard]] decision assess(std::uint32_t now, span<const float> input, span<float> scratch) noexcept {
     return predict(now, input, {}, scratch);
   }

@@ -1,7 +1,8 @@
 /* dab_monitor.h: may the learned controller drive? From a stream of inputs to one answer. dab.h includes this header.
  *
  *     static dab_monitor monitor;
- *     const dab_monitor_config config = DAB_MONITOR_CONFIG;          // of the header that `dab monitor tune` writes
+ *     dab_monitor_config config = {.size = sizeof config};           // or DAB_MONITOR_CONFIG, of a header of `dab monitor tune`
+ *     if (dab_model_monitor(model, &config, NULL) != DAB_OK) stop(); // the one that was tuned for the model, in its artifact
  *     if (dab_monitor_init(&monitor, &config) != DAB_OK) stop();
  *
  *     int32_t who = dab_guard(model, &monitor, now, input, inputs, outputs, n, scratch, sizeof scratch, &a);
@@ -161,6 +162,15 @@ DAB_API DAB_WARN_UNUSED dab_status dab_monitor_restore(dab_monitor *monitor, con
 
 /* What the monitor saw so far. */
 DAB_API DAB_WARN_UNUSED dab_status dab_monitor_stats(const dab_monitor *monitor, dab_monitor_statistics *out);
+
+/* The monitor that was tuned for the model and lies in its artifact (`dab monitor tune --into`): start it with
+ * dab_monitor_init.
+ * out: set `size`. tick_seconds: the length of a tick for which it was tuned, or NULL; a loop with other ticks has other
+ * false alarms an hour.
+ * Returns DAB_OK, or DAB_ERR_NO_MONITOR if the artifact has none. After an error the configuration, if it can be written,
+ * is one that dab_monitor_init refuses, and the tick is 0. */
+DAB_API DAB_WARN_UNUSED dab_status dab_model_monitor(const dab_model *model, dab_monitor_config *out,
+    float *tick_seconds);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use std::sync::{Mutex, OnceLock};
 
 use dab::status;
-use dab_tests::c_cases::{Source, damaged_info, reason, refused, wrong_answers};
+use dab_tests::c_cases::{Source, damaged_info, reason, refused, with_monitor, wrong_answers};
 use dab_tests::c_replay;
 use dab_tests::repository;
 
@@ -76,13 +76,16 @@ fn sources(test: &str) -> PathBuf {
         ("uncertainty", &*wrong[0], status::DAB_ERR_SELF_TEST),
         ("digest", &*wrong[1], status::DAB_ERR_SELF_TEST_DIGEST),
     ];
-    // Files are the shared library's alone: host.c provokes these. memory.c provokes the memory's own.
-    let silent = [status::DAB_ERR_FILE, status::DAB_ERR_INFO, status::DAB_ERR_MEMORY_FULL];
+    let tuned = with_monitor();
+    // Files are the shared library's alone: host.c provokes these. memory.c provokes the memory's own, guard.c the monitor's.
+    let silent =
+        [status::DAB_ERR_FILE, status::DAB_ERR_INFO, status::DAB_ERR_MEMORY_FULL, status::DAB_ERR_NO_MONITOR];
     let numbers = status::ALL.iter().map(|(n, _)| *n).filter(|n| !silent.contains(n)).collect::<Vec<_>>();
     let mut source = Source::new();
     source.models();
     source.statuses("REFUSED", "", &cases);
     source.statuses("WRONG_ANSWERS", "2", &wrong);
+    source.statuses("TUNED", "1", &[("tuned", &tuned, status::DAB_OK)]);
     source.numbers(&numbers);
     std::fs::write(folder.join("cases.c"), source.finish()).unwrap();
     folder

@@ -5,9 +5,11 @@ use dab_core::artifact::info::read_info;
 use dab_core::artifact::schema::{
     CHANNELS, CHANNELS_SCHEMA, CHANNELS_SCHEMA_KEY, CovarianceKind, DecoderReads, Form, HEADER_LEN,
     INT8_SCHEMA, MAGIC, MAJOR, MAX_CALIBRATION, MAX_CODES, MAX_DIM_DIAGONAL, MAX_DIM_FULL, MAX_EXTRA_VIEWS,
-    MAX_LAYERS, MAX_SELF_TESTS, MAX_WIDTH, NORMS_SCHEMA, PARAMS_ALIGN, SCHEMA, SCHEMA_KEY, SCHEMA_KEYS, Task,
+    MAX_LAYERS, MAX_SELF_TESTS, MAX_WIDTH, MONITOR_SCHEMA, MONITOR_WORDS, NORMS_SCHEMA, PARAMS_ALIGN, SCHEMA,
+    SCHEMA_KEY, SCHEMA_KEYS, TAUGHT_SCHEMA, Task,
 };
-use dab_core::artifact::writer::{Codes, Head, Spec, WeightKind};
+use dab_core::artifact::writer::{Codes, Head, Spec};
+use dab_core::monitor::MAX_WINDOW;
 use dab_core::{Activation, Model};
 use dab_tests::markdown::{block, table};
 use dab_tests::patch::{Parts, crc32c};
@@ -16,25 +18,16 @@ const PAGE: &str = include_str!("../docs/format.md");
 
 /// The model of the worked example: one input, which is the latent mean; one standard normal code.
 fn tiny() -> Spec {
-    Spec {
-        inputs: 1,
-        normalization: None,
-        layers: vec![],
-        head: Head {
-            weight: vec![1.0, 0.5],
-            bias: None,
-            activation: Activation::Identity,
-            covariance: CovarianceKind::Diagonal,
-            dim: 1,
-        },
-        codes: Codes { means: vec![0.0], covs: vec![1.0], priors: vec![1.0], alpha: 1.0 },
-        decoder: None,
-        calibration: None,
-        self_test: vec![vec![2.0]],
-        channels: None,
-        weights: WeightKind::Float32,
-        info: vec![("name".into(), "tiny".into())],
-    }
+    let head = Head {
+        weight: vec![1.0, 0.5],
+        bias: None,
+        activation: Activation::Identity,
+        covariance: CovarianceKind::Diagonal,
+        dim: 1,
+    };
+    let codes = Codes { means: vec![0.0], covs: vec![1.0], priors: vec![1.0], alpha: 1.0 };
+    let info = vec![("name".into(), "tiny".into())];
+    Spec { self_test: vec![vec![2.0]], info, ..Spec::new(1, head, codes) }
 }
 
 #[test]
@@ -70,9 +63,14 @@ fn the_schema_is_the_codes() {
     assert_eq!(words, CHANNELS_SCHEMA);
     let key = format!("`0x{CHANNELS_SCHEMA_KEY:016x}`");
     assert!(PAGE.contains(&key), "the key of 1.1 is {key}");
-    for text in [NORMS_SCHEMA, INT8_SCHEMA] {
+    for text in [NORMS_SCHEMA, INT8_SCHEMA, TAUGHT_SCHEMA, MONITOR_SCHEMA] {
         assert!(PAGE.contains(&format!("`{text}`")), "{text}");
     }
+    assert!(
+        PAGE.contains(&format!("the last {MONITOR_WORDS} words of the section")),
+        "{MONITOR_WORDS} words"
+    );
+    assert!(PAGE.contains(&format!("| 1 to {MAX_WINDOW} |")), "a window of at most {MAX_WINDOW}");
     for (features, key) in SCHEMA_KEYS.iter().enumerate() {
         assert!(
             PAGE.contains(&format!("`0x{key:016x}`")),

@@ -11,6 +11,7 @@ use dab::status::{DAB_ERR_CONFIG, DAB_ERR_NULL, DAB_ERR_OVERLAP, DAB_OK};
 use dab::taught::{dab_assess_taught, dab_teach};
 use dab_core::artifact::{AlignedBytes, ArtifactError};
 use dab_core::explore::{Config, Exploration, RestoreError, SAVED_BYTES, Schedule};
+use dab_core::saved::Saved;
 use dab_tests::patch::{Parts, crc32c};
 use dab_tests::specs::real;
 
@@ -121,6 +122,7 @@ fn minus_zero_is_refused_in_every_part_and_never_written() {
 
 #[test]
 fn an_exploration_refuses_statistics_that_no_stream_has() {
+    const IMPOSSIBLE: RestoreError = RestoreError::Impossible { what: Saved::Normaliser };
     let schedule = Schedule::Constant { start: 1.0 };
     let config = Config { schedule, clip: 5.0, centered: true, warmup: 2 };
     let mut bonus = Exploration::new(config).expect("a configuration");
@@ -136,7 +138,7 @@ fn an_exploration_refuses_statistics_that_no_stream_has() {
     };
     assert_eq!(changed(8, &[]), Ok(()));
     // Behind tag and checksum: count, mean, sum of squares, smallest, largest.
-    assert_eq!(changed(24, &1e306f64.to_le_bytes()), Err(RestoreError::Statistics), "wider than the range");
-    assert_eq!(changed(36, &1e30f32.to_le_bytes()), Err(RestoreError::Statistics), "beyond the domain");
-    assert_eq!(changed(32, &1e-30f32.to_le_bytes()), Err(RestoreError::Statistics), "below the domain");
+    assert_eq!(changed(24, &1e306f64.to_le_bytes()), Err(IMPOSSIBLE), "wider than the range");
+    assert_eq!(changed(36, &1e30f32.to_le_bytes()), Err(IMPOSSIBLE), "beyond the domain");
+    assert_eq!(changed(32, &1e-30f32.to_le_bytes()), Err(IMPOSSIBLE), "below the domain");
 }

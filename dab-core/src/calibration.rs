@@ -14,6 +14,7 @@ use core::fmt;
 
 /// Should the input be trusted?
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Verdict {
     /// Like the training data.
     Familiar,
@@ -25,8 +26,22 @@ pub enum Verdict {
     Unfamiliar,
 }
 
+impl Verdict {
+    /// Lower-case name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Familiar => "familiar",
+            Self::Ambiguous => "ambiguous",
+            Self::Doubtful => "doubtful",
+            Self::Unfamiliar => "unfamiliar",
+        }
+    }
+}
+
 /// False-alarm rates at which familiar inputs may be called doubtful and unfamiliar.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Rates {
     doubtful: f32,
     unfamiliar: f32,
@@ -100,6 +115,7 @@ fn needed_for(rate: f32) -> u32 {
 
 /// Why two numbers are not [`Rates`], or not those of a model.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum RatesError {
     /// A rate is not above 0 and below 1.

@@ -98,6 +98,7 @@ impl Tails {
 
 /// What one view says of an input.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct ViewScore {
     /// Expected distance u from the view's codebook, nats.

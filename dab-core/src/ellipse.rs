@@ -22,6 +22,7 @@ const LARGEST_DIAGONAL: f32 = (1u64 << 60) as f32;
 
 /// Why there is no ellipse, or why it refused a call. Nothing was learned.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum EllipseError {
     /// The ridge is not from 2⁻⁵⁰ to 2⁵⁰.

@@ -6,6 +6,7 @@ use core::fmt;
 
 /// Why an input was not assessed. Nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum InputError {
     /// The input has the wrong number of values.
     Length {
@@ -56,6 +57,7 @@ impl core::error::Error for InputError {}
 
 /// Why a self-test failed.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum SelfTestError {
     /// A known-answer vector gave another uncertainty than recorded.
     Uncertainty {

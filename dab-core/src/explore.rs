@@ -10,19 +10,19 @@
 
 use core::fmt;
 
-use crate::artifact::crc::crc32c;
 use crate::running::Running;
+pub use crate::saved::RestoreError;
+use crate::saved::{Reader, Saved, Writer, seal};
 use crate::scalar::{LARGEST, exp, tame};
 
 /// Bytes of a saved normaliser.
 pub const SAVED_BYTES: usize = 40;
-/// First bytes of a saved normaliser: a name and a version.
-const TAG: [u8; 4] = *b"dbx1";
 /// A deviation below this (nats) is none: all uncertainties were equal.
 const SMALLEST_STD: f32 = 1e-8;
 
 /// How the weight of the bonus goes with the step.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Schedule {
     /// Always `start`.
     Constant {
@@ -81,6 +81,7 @@ impl Schedule {
 
 /// How a bonus is made of an uncertainty.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Config {
     /// The weight.
     pub schedule: Schedule,
@@ -94,6 +95,7 @@ pub struct Config {
 
 /// Why a [`Config`] describes no bonus.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum ConfigError {
     /// A weight of the schedule is NaN or beyond ±2⁵⁰.
@@ -129,37 +131,6 @@ impl fmt::Display for ConfigError {
 }
 
 impl core::error::Error for ConfigError {}
-
-/// Why bytes are not a saved normaliser.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RestoreError {
-    /// The bytes do not begin like a saved normaliser of this version.
-    NotSaved,
-    /// The checksum does not fit the bytes.
-    Checksum {
-        /// Checksum in the bytes.
-        stored: u32,
-        /// Checksum of the bytes.
-        computed: u32,
-    },
-    /// The checksum fits, but no uncertainties have such statistics.
-    Statistics,
-}
-
-impl fmt::Display for RestoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::NotSaved => write!(f, "these bytes are not a saved normaliser"),
-            Self::Checksum { stored, computed } => {
-                write!(f, "the saved normaliser is damaged (checksum {computed:08x}, stored {stored:08x})")
-            }
-            Self::Statistics => write!(f, "no uncertainties have the statistics of this saved normaliser"),
-        }
-    }
-}
-
-impl core::error::Error for RestoreError {}
 
 /// The bonus and its running normaliser.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -224,11 +195,8 @@ impl Exploration {
     #[must_use]
     pub fn save(&self) -> [u8; SAVED_BYTES] {
         let mut bytes = [0; SAVED_BYTES];
-        let running = self.running.to_bytes();
-        let head = TAG.into_iter().chain(crc32c(&running).to_le_bytes());
-        for (to, from) in bytes.iter_mut().zip(head.chain(running)) {
-            *to = from;
-        }
+        Writer::new(&mut bytes).put(self.running.to_bytes());
+        seal(&mut bytes, Saved::Normaliser.tag());
         bytes
     }
 
@@ -237,17 +205,9 @@ impl Exploration {
     /// # Errors
     /// When the bytes are damaged or are not one. Nothing changes then.
     pub fn restore(&mut self, bytes: &[u8; SAVED_BYTES]) -> Result<(), RestoreError> {
-        let (tag, rest) = bytes.split_first_chunk::<4>().ok_or(RestoreError::NotSaved)?;
-        let (crc, rest) = rest.split_first_chunk::<4>().ok_or(RestoreError::NotSaved)?;
-        let running = rest.first_chunk::<32>().ok_or(RestoreError::NotSaved)?;
-        if *tag != TAG {
-            return Err(RestoreError::NotSaved);
-        }
-        let (stored, computed) = (u32::from_le_bytes(*crc), crc32c(running));
-        if stored != computed {
-            return Err(RestoreError::Checksum { stored, computed });
-        }
-        self.running = Running::from_bytes(running).ok_or(RestoreError::Statistics)?;
+        let what = Saved::Normaliser;
+        let running = Reader::new(bytes, what)?.take().ok_or(RestoreError::NotSaved { what })?;
+        self.running = Running::from_bytes(&running).ok_or(RestoreError::Impossible { what })?;
         Ok(())
     }
 }
@@ -258,6 +218,7 @@ mod tests {
     use std::string::ToString;
 
     use super::*;
+    use crate::artifact::crc::crc32c;
     use proptest::prelude::*;
 
     const PLAIN: Config =

@@ -47,6 +47,13 @@ impl<'m, 'a> Guard<'m, 'a> {
         Ok(Self { model, monitor: Monitor::new(config)? })
     }
 
+    /// A guard with the monitor that was tuned for the model and lies in its file; `None` if it has none.
+    #[must_use]
+    pub fn tuned(model: &'m Model<'a>) -> Option<Self> {
+        // The reader has checked the configuration: `new` takes it.
+        Self::new(model, model.monitor_config()?).ok()
+    }
+
     /// Assesses the input of tick `now` and says who may drive.
     pub fn assess(&mut self, now: u32, input: &[f32], scratch: &mut [f32]) -> Decision {
         let assessment = self.model.assess(input, scratch);

@@ -42,6 +42,7 @@ pub mod monitor;
 mod pass;
 pub mod random;
 mod running;
+pub mod saved;
 mod scalar;
 pub mod slots;
 pub mod teach;

@@ -21,23 +21,23 @@
 
 mod config;
 mod fixed;
+mod learn;
 mod saved;
 
 pub use config::{Config, ConfigError, LARGEST_HORIZON, MemoryError};
 pub use fixed::Memory;
-pub use saved::{RestoreError, saved_len};
+pub use saved::saved_len;
 
 use crate::codebook::{CodebookView, Expected, PrecisionLayout};
 use crate::divergence::{CodeView, Precision};
 use crate::gaussian::{GaussianView, Spread};
 use crate::linalg::dot::{sum, take};
+pub use crate::saved::RestoreError;
 use crate::scalar::{LARGEST, SMALLEST, ln, sqrt, tame};
-
-/// A count below this, a thousandth of a visit, is forgotten: the place of the code is free again.
-const FORGOTTEN: f32 = 1.0 / 1024.0;
 
 /// What a memory says of one input.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct Novelty {
     /// `1/√(1 + visits)`: 1 for what was never seen, towards 0 for what was seen often. Above 0, at most 1.
@@ -328,107 +328,6 @@ impl<'a> MemoryView<'a> {
         let codes = book(self.head.config.alpha, self.dim, parts, count);
         expected(&codes, mean, variance, self.distances.get_mut(..count).unwrap_or_default())
     }
-
-    /// Learns the input, of which `expected` is the score among all codes. Whether it became a new code.
-    fn learn(&mut self, expected: &Expected) -> bool {
-        let Head { config, pinned, used } = *self.head;
-        if config.keep < 1.0 {
-            for n in self.counts.get_mut(pinned..used).unwrap_or_default() {
-                let kept = config.keep * *n;
-                *n = if kept < FORGOTTEN { 0.0 } else { kept };
-            }
-        }
-        // Also for a memory without codes, where the distance is the largest number.
-        let far = used == 0 || expected.nearest_distance > config.spawn;
-        if far && let Some(place) = self.free_place() {
-            self.place(place);
-            if place >= used {
-                self.head.used = place + 1;
-            }
-            return true;
-        }
-        if expected.nearest >= pinned {
-            self.absorb(expected.nearest);
-        } else if far && let Some(nearest) = self.nearest_observed() {
-            // Taught codes stay as they are.
-            self.absorb(nearest);
-        }
-        false
-    }
-
-    /// A place without a code: one whose code was forgotten, or the first behind all others.
-    fn free_place(&self) -> Option<usize> {
-        let Head { used, pinned, .. } = *self.head;
-        let observed = self.counts.get(pinned..used).unwrap_or_default();
-        let forgotten = observed.iter().position(|&n| n == 0.0).map(|i| pinned + i);
-        forgotten.or(if used < self.counts.len() { Some(used) } else { None })
-    }
-
-    /// The nearest code that was not taught, by the distances of the last score.
-    fn nearest_observed(&self) -> Option<usize> {
-        let Head { used, pinned, .. } = *self.head;
-        let mut best = None;
-        let mut least = f32::INFINITY;
-        for (k, (&d, &n)) in self.distances.iter().zip(&*self.counts).enumerate().take(used).skip(pinned) {
-            if n > 0.0 && d < least {
-                (best, least) = (Some(k), d);
-            }
-        }
-        best
-    }
-
-    /// Makes the input a code of count 1 at `place`.
-    fn place(&mut self, place: usize) {
-        if let Some(n) = self.counts.get_mut(place) {
-            *n = 0.0;
-        }
-        // With a count of 0 the first step of η = 1 forgets what was there.
-        self.absorb(place);
-    }
-
-    /// Moves code `place` towards the input.
-    fn absorb(&mut self, place: usize) {
-        let (dim, config) = (self.dim, self.head.config);
-        let at = place * dim;
-        let Some(n) = self.counts.get_mut(place) else { return };
-        let horizon = config.horizon as f32;
-        *n = if *n + 1.0 > horizon { horizon } else { *n + 1.0 };
-        let rate = 1.0 / *n;
-        let fresh = rate == 1.0;
-        let means = self.means.get_mut(at..at + dim).unwrap_or_default();
-        let precisions = self.precisions.get_mut(at..at + dim).unwrap_or_default();
-        let [mean, variance] = &self.input;
-        for (((m, p), &x), &s) in means.iter_mut().zip(precisions.iter_mut()).zip(&**mean).zip(&**variance) {
-            let least = 1.0 / s;
-            if fresh {
-                (*m, *p) = (x, least);
-                continue;
-            }
-            let offset = x - *m;
-            *m = tame(*m + rate * offset);
-            let spread = (1.0 - rate) * (1.0 / *p + rate * (offset * offset)) + rate * s;
-            let widest = config.widen * s;
-            let spread = if spread < widest { spread } else { widest };
-            let narrowest = if *p > least { *p } else { least };
-            let precision = 1.0 / domain_variance(spread);
-            *p = if precision < narrowest { precision } else { narrowest };
-        }
-        let log_det = -sum(precisions, ln);
-        if let Some(to) = self.log_dets.get_mut(place) {
-            *to = log_det;
-        }
-    }
-
-    /// Copies code `from` to the place `to`.
-    fn copy_code(&mut self, from: usize, to: usize) {
-        let dim = self.dim;
-        for values in [&mut *self.counts, &mut *self.log_dets] {
-            copy_row(values, 1, from, to);
-        }
-        for values in [&mut *self.means, &mut *self.precisions] {
-            copy_row(values, dim, from, to);
-        }
-    }
 }
 
 /// E4–E6 of N(mean, diag variance) among diagonal codes with counts for priors.
@@ -497,16 +396,6 @@ fn variances_into(spread: Spread<'_>, out: &mut [f32]) {
                 rest = after;
                 *to = domain_variance(sum(row, |x| x * x));
             }
-        }
-    }
-}
-
-/// Copies row `from` to row `to`, rows of `width` values.
-fn copy_row(values: &mut [f32], width: usize, from: usize, to: usize) {
-    for i in 0..width {
-        let value = values.get(from * width + i).copied();
-        if let (Some(value), Some(place)) = (value, values.get_mut(to * width + i)) {
-            *place = value;
         }
     }
 }

@@ -9,23 +9,23 @@
 //! call; its size is known from the model and its contents mean nothing between calls. After
 //! [`Model::from_bytes`] nothing here can panic, and only the caller's arguments can be wrong.
 
-use crate::artifact::crc::Crc;
+mod cost;
+mod self_test;
+
 use crate::artifact::extension::Channels;
-use crate::artifact::schema::{ChannelsMeta, CovarianceKind, Meta, Task, ViewMeta};
+use crate::artifact::schema::{ChannelsMeta, CovarianceKind, MONITOR_WORDS, Meta, Task};
 use crate::artifact::{ArtifactError, reader};
 use crate::calibration::{Calibration, Rates, RatesError, Verdict};
 use crate::channels::{Tails, ViewScore};
 use crate::codebook::{CodebookView, Expected};
-use crate::error::{InputError, SelfTestError};
+use crate::error::InputError;
 use crate::gaussian::GaussianView;
 use crate::isa::{Baseline, Isa};
-use crate::linalg::dot::{dot, take};
-use crate::linalg::jacobi;
 use crate::pass::{Decode, Evaluation, Joined};
-use crate::scalar::tame;
 
 /// What a model says of one input.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct Assessment {
     /// Expected distance from the codebook, nats; larger is farther from the training data. Always
@@ -68,6 +68,7 @@ impl Assessment {
 
 /// Sizes of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct Shape {
     /// Values per input.
@@ -128,6 +129,8 @@ pub struct Model<'a> {
     pub(crate) channels: Option<Channels<'a>>,
     /// Codes that were taught after the training.
     pub(crate) taught: Option<CodebookView<'a>>,
+    /// The words of the monitor that was tuned for the model, checked.
+    pub(crate) monitor: Option<&'a [u32; MONITOR_WORDS]>,
     /// The info section, unchecked.
     pub(crate) info: &'a [u8],
 }
@@ -245,47 +248,6 @@ impl<'a> Model<'a> {
     #[must_use]
     pub fn scratch_len(&self) -> usize {
         self.scratch_plan().total()
-    }
-
-    /// Multiply-adds per assessment, decoder included: what the shape costs, whatever the input.
-    #[must_use]
-    pub fn multiply_adds(&self) -> u64 {
-        let dim = self.codebook.dim as u64;
-        let mut width = u64::from(self.meta.inputs);
-        let mut total = 0;
-        for (i, layer) in self.meta.layers.iter().enumerate() {
-            total += u64::from(layer.outputs) * if self.meta.is_norm(i) { 4 } else { width };
-            width = layer.outputs.into();
-        }
-        let triangle = dim * (dim + 1) / 2;
-        let (encoder, code) = match self.meta.head.covariance {
-            CovarianceKind::Diagonal => (dim, 2 * dim),
-            CovarianceKind::Constant => (0, dim),
-            CovarianceKind::Cholesky => (0, dim * (dim + 1) * (dim + 2) / 6 + triangle + dim),
-            CovarianceKind::Spectral => {
-                let sweeps = jacobi::sweeps(self.codebook.dim) as u64;
-                (
-                    sweeps * (dim * dim.saturating_sub(1) / 2) * 12 * dim + dim * dim,
-                    dim * triangle + triangle + dim,
-                )
-            }
-        };
-        total += width * self.meta.head.covariance.raw_len(self.codebook.dim) as u64;
-        total += encoder + self.codebook.len() as u64 * code;
-        total += self.decoder.map_or(0, |d| d.inputs as u64 * d.outputs as u64);
-        total += self.taught.map_or(0, |t| t.len() as u64 * 2 * dim);
-        total + self.channels().map_or(0, |c| self.channel_multiply_adds(&c.meta))
-    }
-
-    /// What norms and further views cost.
-    fn channel_multiply_adds(&self, channels: &ChannelsMeta) -> u64 {
-        let inputs = u64::from(self.meta.inputs);
-        let norm = |l2: bool| if l2 { 2 * inputs } else { 0 };
-        let view = |v: &ViewMeta| {
-            let outputs = v.decoder.map_or(0, |d| d.outputs);
-            norm(v.l2) + u64::from(v.dim) * (inputs + u64::from(v.codes) + u64::from(outputs))
-        };
-        norm(channels.base.l2) + channels.views.iter().map(view).sum::<u64>()
     }
 
     /// How far `input` lies from the training data.
@@ -407,75 +369,6 @@ impl<'a> Model<'a> {
     /// As [`Model::assess`].
     pub fn encode<'s>(&self, input: &[f32], scratch: &'s mut [f32]) -> Result<GaussianView<'s>, InputError> {
         self.evaluate(Baseline, input, scratch).map(|e| e.gaussian)
-    }
-
-    /// Proves that file, build and floating-point environment agree: every known-answer vector of the
-    /// artifact must give its recorded uncertainty, distances and outputs, bit for bit. Call it at boot.
-    ///
-    /// # Errors
-    /// When a result differs, or `scratch` is too short.
-    pub fn self_test(&self, scratch: &mut [f32]) -> Result<(), SelfTestError> {
-        self.self_test_on(Baseline, scratch)
-    }
-
-    /// [`Model::self_test`] on the instructions of `isa`, which must give the same bits.
-    ///
-    /// # Errors
-    /// As [`Model::self_test`].
-    pub fn self_test_on(&self, isa: impl Isa + Copy, scratch: &mut [f32]) -> Result<(), SelfTestError> {
-        let mut rest = self.self_test.inputs;
-        let mut digest = Crc::new();
-        for (vector, answer) in self.self_test.answers.iter().enumerate() {
-            let (input, after) = take(rest, self.meta.inputs as usize);
-            rest = after;
-            let found = self.answer(isa, input, scratch, &mut digest).map_err(SelfTestError::Input)?;
-            if found.to_bits() != answer.to_bits() {
-                return Err(SelfTestError::Uncertainty { vector, expected: *answer, found });
-            }
-        }
-        let (expected, found) = (self.self_test.digest, digest.value());
-        if expected == found { Ok(()) } else { Err(SelfTestError::Digest { expected, found }) }
-    }
-
-    /// Uncertainty of one known-answer vector; the bits of everything else about it go into `digest`.
-    pub(crate) fn answer(
-        &self,
-        isa: impl Isa,
-        input: &[f32],
-        scratch: &mut [f32],
-        digest: &mut Crc,
-    ) -> Result<f32, InputError> {
-        let evaluation = self.evaluate(isa, input, scratch)?;
-        let mut take_in = |x: f32| digest.update(&x.to_le_bytes());
-        for d in evaluation.distances {
-            take_in(*d);
-        }
-        if let Some(found) = evaluation.decoded() {
-            for y in found {
-                take_in(*y);
-            }
-        } else if let Some(decoder) = &self.decoder {
-            let mut rows = decoder.weight;
-            for i in 0..decoder.outputs {
-                let (row, after) = take(rows, self.codebook.dim);
-                rows = after;
-                let bias = decoder.bias.get(i).copied().unwrap_or(0.0);
-                take_in(tame(dot(row, evaluation.gaussian.mean) + bias));
-            }
-        }
-        if let Some(joined) = &evaluation.joined {
-            for view in joined.views().skip(1) {
-                take_in(view.distance);
-                if let Some(energy) = view.energy {
-                    take_in(energy);
-                }
-            }
-            take_in(joined.unfamiliarity);
-            if let Some((_, ambiguity)) = joined.logits.and_then(|l| l.runner_up) {
-                take_in(ambiguity);
-            }
-        }
-        Ok(evaluation.expected.uncertainty)
     }
 
     pub(crate) fn judge(&self, evaluation: &Evaluation<'_>) -> Assessment {

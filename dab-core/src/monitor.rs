@@ -28,7 +28,9 @@ mod votes;
 pub use config::{Config, ConfigError};
 pub use drift::{Drift, LEVELS, MAX_BLOCK};
 pub use events::{EVENTS, Event, Why};
-pub use saved::{RestoreError, SAVED_BYTES};
+pub use saved::SAVED_BYTES;
+
+pub use crate::saved::RestoreError;
 pub use votes::MAX_WINDOW;
 
 use self::drift::Bets;
@@ -40,6 +42,7 @@ use crate::running::Running;
 
 /// Who may drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum State {
     /// The learned controller: its inputs are familiar.
     Nominal,

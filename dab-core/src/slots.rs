@@ -9,6 +9,7 @@
 //! mixture. All numbers are little-endian; the checksum (CRC-32C) is of everything behind it.
 
 use crate::artifact::crc::crc32c;
+use crate::saved::{self, Writer};
 
 /// First bytes of a slot: a name and a version.
 const TAG: [u8; 4] = *b"dbs1";
@@ -66,15 +67,10 @@ pub fn seal(slot: &mut [u8], sequence: u32, length: usize) -> Option<usize> {
     let bytes = HEAD_BYTES.checked_add(length)?;
     let slot = slot.get_mut(..bytes)?;
     let length = u32::try_from(length).ok()?;
-    let (head, _) = slot.split_first_chunk_mut::<HEAD_BYTES>()?;
-    let words = [TAG, [0; 4], sequence.to_le_bytes(), length.to_le_bytes()];
-    for (to, word) in head.as_chunks_mut::<4>().0.iter_mut().zip(words) {
-        *to = word;
-    }
-    let sum = crc32c(slot.get(8..)?);
-    for (to, byte) in slot.iter_mut().skip(4).zip(sum.to_le_bytes()) {
-        *to = byte;
-    }
+    let mut to = Writer::new(slot);
+    to.put(sequence.to_le_bytes());
+    to.put(length.to_le_bytes());
+    saved::seal(slot, TAG);
     Some(bytes)
 }
 

@@ -28,6 +28,7 @@ use crate::pass::Evaluation;
 
 /// Why something was not taught or assessed. Nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum TeachError {
     /// The model refused the input.
     Input(InputError),

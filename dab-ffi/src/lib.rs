@@ -28,6 +28,7 @@ pub mod attribute;
 pub mod explain;
 pub mod guard;
 pub mod monitor;
+pub mod tuned;
 
 pub mod explore;
 

@@ -56,6 +56,8 @@ pub const DAB_ERR_SELF_TEST_DIGEST: i32 = -21;
 pub const DAB_ERR_NO_MEANS: i32 = -22;
 /// The artifact does not have this name.
 pub const DAB_ERR_NO_NAME: i32 = -23;
+/// The artifact has no monitor.
+pub const DAB_ERR_NO_MONITOR: i32 = -24;
 /// The file cannot be read.
 pub const DAB_ERR_FILE: i32 = -30;
 /// The bytes do not begin like an artifact.
@@ -108,6 +110,8 @@ pub const DAB_ERR_ARTIFACT_RATES: i32 = -123;
 pub const DAB_ERR_INFO: i32 = -124;
 /// A channel of the artifact needs a decoder that it does not have.
 pub const DAB_ERR_CHANNELS: i32 = -125;
+/// The monitor in the artifact cannot be: a number of it is out of range.
+pub const DAB_ERR_MONITOR: i32 = -126;
 
 /// Every status with its words.
 pub const ALL: &[(Status, &CStr)] = &[
@@ -134,6 +138,7 @@ pub const ALL: &[(Status, &CStr)] = &[
     (DAB_ERR_SELF_TEST_DIGEST, c"self-test failed: bits of distances or outputs differ"),
     (DAB_ERR_NO_MEANS, c"the artifact has no training means, and none were given"),
     (DAB_ERR_NO_NAME, c"the artifact does not have this name"),
+    (DAB_ERR_NO_MONITOR, c"the artifact has no monitor"),
     (DAB_ERR_FILE, c"the file cannot be read"),
     (DAB_ERR_NOT_AN_ARTIFACT, c"these bytes are not a dab artifact"),
     (DAB_ERR_TRUNCATED, c"the artifact is truncated"),
@@ -160,6 +165,7 @@ pub const ALL: &[(Status, &CStr)] = &[
     (DAB_ERR_ARTIFACT_RATES, c"the artifact's false-alarm rates are not 0 < unfamiliar <= doubtful < 1"),
     (DAB_ERR_INFO, c"the info section cannot be decoded"),
     (DAB_ERR_CHANNELS, c"a channel needs a decoder that the artifact does not have"),
+    (DAB_ERR_MONITOR, c"a number of the artifact's monitor is out of range"),
 ];
 
 /// The words of a status, in English; "unknown status" for any other number. The text is static: never free it.
@@ -199,6 +205,7 @@ pub const fn of_artifact(error: &ArtifactError) -> Status {
         ArtifactError::Residual { .. } => DAB_ERR_RESIDUAL,
         ArtifactError::Channels { .. } => DAB_ERR_CHANNELS,
         ArtifactError::ParamCount { .. } => DAB_ERR_PARAM_COUNT,
+        ArtifactError::Monitor { .. } => DAB_ERR_MONITOR,
         ArtifactError::Padding { .. } => DAB_ERR_PADDING,
         ArtifactError::Misaligned => DAB_ERR_ARTIFACT_MISALIGNED,
         ArtifactError::NonFinite { .. } => DAB_ERR_PARAM_NON_FINITE,

@@ -36,7 +36,7 @@ use crate::{
         assessed::assess,
         comparison::{Comparison, compare},
         cost,
-        evaluate::{Evaluation, TaskScores, evaluate, score_task, truth_coverage},
+        evaluate::{Evaluation, TaskScores, evaluate, truth_coverage},
         parity::{Parity, Twice},
         worth::useless,
     },
@@ -164,19 +164,19 @@ pub fn run(
         }
         let mut model = made.export(&experiment, &description, &seen).map_err(Error::Export)?;
         let floats = model.clone();
-        if experiment.weights == Weights::Int8 {
+        if experiment.weights == Some(Weights::Int8) {
             let rows = calibration_rows(&experiment, &description, &seen);
             model = int8::quantised(&model, Some(&rows)).map_err(Error::Export)?;
         }
 
         let task = sealed.open(seen);
         let (scores, mut evaluation) =
-            made.measure(&experiment, &task, &options.device).map_err(Error::Measuring)?;
+            made.measure(&experiment.data, &task, &options.device).map_err(Error::Measuring)?;
         let assessments = assess(&model, &task).map_err(Error::Measuring)?;
         evaluation.scores = assessments.reports(&task).map_err(Error::Measuring)?;
         // What a reader wants first: how well the score does that verdicts are about.
         evaluation.report.clone_from(&evaluation.scores[0]);
-        evaluation.alarms = assessments.alarms();
+        evaluation.alarms.clone_from(&assessments.alarms);
         // Weights in bytes differ from the trainer's on purpose: those that were rounded are compared with it.
         let parity = made.agreement(&floats, &task, &scores).map_err(Error::Export)?;
         let comparison = match options.baselines {
@@ -260,30 +260,54 @@ enum Made {
 }
 
 impl Made {
+    /// The bytes of the model file, calibrated on held-out rows.
     fn export(&self, experiment: &Experiment, description: &Description, seen: &Seen) -> Result<Vec<u8>> {
-        match self {
-            Self::Learnt(learnt) => export(experiment, description, seen, learnt),
-            Self::Computed(made) => Ok(made.bytes.clone()),
+        let learnt = match self {
+            Self::Learnt(learnt) => learnt,
+            Self::Computed(made) => return Ok(made.bytes.clone()),
+        };
+        let mut info = artifact::info(experiment, description)?;
+        let (scale, train) = (&learnt.trained.input_scale, &seen.train.inputs);
+        if scale.mean.iter().all(|&m| m == 0.0) && train.rows > 0 && train.cols == scale.mean.len() {
+            info.push(artifact::means(train));
         }
+        if let (Some(images), Some((digest, preprocessing))) = (&experiment.backbone.images, &learnt.backbone)
+        {
+            info.extend(backbone::info(images.network, digest, *preprocessing)?);
+        }
+        let calibration = description.calibration.as_ref().unwrap_or(&seen.held_out.inputs);
+        let Beside { views, alone, form } = &experiment.beside;
+        if views.is_empty() {
+            return artifact::artifact(&learnt.trained, calibration, info);
+        }
+        let views = Retrofitted::fit(views, &seen.train, None, experiment.seed)?;
+        retrofit::beside(artifact::spec(&learnt.trained, info), &views, (*alone, *form), calibration)
     }
 
-    fn measure(
-        &self,
-        experiment: &Experiment,
-        task: &Task,
-        device: &Device,
-    ) -> Result<(TaskScores, Evaluation)> {
-        match self {
-            Self::Learnt(learnt) => measure(experiment, task, learnt, device),
-            Self::Computed(made) => without_gradients::measure(made, task),
+    /// Scores of all inputs, and what they are worth.
+    fn measure(&self, data: &DataConfig, task: &Task, device: &Device) -> Result<(TaskScores, Evaluation)> {
+        let learnt = match self {
+            Self::Learnt(learnt) => learnt,
+            Self::Computed(made) => return without_gradients::measure(made, task),
+        };
+        let scores = TaskScores::of(task, |inputs| learnt.trained.score(inputs, device))?;
+        let mut evaluation = evaluate(&learnt.trained, task, &scores)?;
+        if let (DataConfig::RegressionClusters(_), Some(interval)) = (data, &mut evaluation.interval) {
+            let truth = |x: &[f32]| clusters::truth(x[0]);
+            interval.truth = Some(truth_coverage(task, &scores, interval.scale, truth));
         }
+        Ok((scores, evaluation))
     }
 
+    /// How a device that runs the model file agrees with the trainer; a disagreement is an error.
     fn agreement(&self, model: &[u8], task: &Task, scores: &TaskScores) -> Result<Parity> {
-        match self {
-            Self::Learnt(_) => agreement(model, task, scores),
-            Self::Computed(made) => without_gradients::agreement(made, task),
-        }
+        let twice = match self {
+            Self::Learnt(_) => Twice::new(model, task, scores)?,
+            Self::Computed(made) => without_gradients::beside_exact(made, task)?,
+        };
+        let parity = twice.parity()?;
+        parity.check()?;
+        Ok(parity)
     }
 
     fn codebook(&self) -> Codebook {
@@ -294,47 +318,6 @@ impl Made {
     }
 }
 
-/// Scores of all inputs, and what they are worth.
-fn measure(
-    experiment: &Experiment,
-    task: &Task,
-    learnt: &Learnt,
-    device: &Device,
-) -> Result<(TaskScores, Evaluation)> {
-    let scores = score_task(&learnt.trained, task, device)?;
-    let mut evaluation = evaluate(&learnt.trained, task, &scores)?;
-    if let (DataConfig::RegressionClusters(_), Some(interval)) = (&experiment.data, &mut evaluation.interval)
-    {
-        let truth = |x: &[f32]| clusters::truth(x[0]);
-        interval.truth = Some(truth_coverage(task, &scores, interval.scale, truth));
-    }
-    Ok((scores, evaluation))
-}
-
-/// The bytes of the model file, calibrated on held-out rows.
-fn export(
-    experiment: &Experiment,
-    description: &Description,
-    seen: &Seen,
-    learnt: &Learnt,
-) -> Result<Vec<u8>> {
-    let mut info = artifact::info(experiment, description)?;
-    let (scale, train) = (&learnt.trained.input_scale, &seen.train.inputs);
-    if scale.mean.iter().all(|&m| m == 0.0) && train.rows > 0 && train.cols == scale.mean.len() {
-        info.push(artifact::means(train));
-    }
-    if let (Some(images), Some((digest, preprocessing))) = (&experiment.backbone.images, &learnt.backbone) {
-        info.extend(backbone::info(images.network, digest, *preprocessing)?);
-    }
-    let calibration = description.calibration.as_ref().unwrap_or(&seen.held_out.inputs);
-    let Beside { views, alone } = &experiment.beside;
-    if views.is_empty() {
-        return artifact::artifact(&learnt.trained, calibration, info);
-    }
-    let views = Retrofitted::fit(views, &seen.train, None, experiment.seed)?;
-    retrofit::beside(artifact::spec(&learnt.trained, info), &views, *alone, calibration)
-}
-
 /// The rows that calibrate a file: where a computed model shaped its tails with some, the others.
 fn calibration_rows(experiment: &Experiment, description: &Description, seen: &Seen) -> Table {
     let rows = description.calibration.as_ref().unwrap_or(&seen.held_out.inputs);
@@ -343,13 +326,6 @@ fn calibration_rows(experiment: &Experiment, description: &Description, seen: &S
         true => retrofit::Calibration::Unseen(rows).table(),
         false => rows.clone(),
     }
-}
-
-/// How a device that runs the model file agrees with the trainer; a disagreement is an error.
-fn agreement(model: &[u8], task: &Task, scores: &TaskScores) -> Result<Parity> {
-    let parity = Twice::new(model, task, scores)?.parity()?;
-    parity.check()?;
-    Ok(parity)
 }
 
 #[cfg(test)]
@@ -385,7 +361,7 @@ mod tests {
                 beside,
                 ..defaults::experiment("sealed", 0, DataConfig::Memory, &task.train, wishes)
             },
-            false => defaults::retrofit("sealed", 0, DataConfig::Memory, Retrofit::default()),
+            false => Experiment::without_gradients("sealed", 0, DataConfig::Memory, Retrofit::default()),
         };
         let loaded = Loaded::Rows(Box::new(task), Description::default());
         run(&experiment, Some(loaded), &Options::new(0), &mut ()).unwrap().swap_remove(0)
@@ -411,12 +387,12 @@ mod tests {
         let far = Table::from_rows(&[[0.0_f32, 30.0], [0.5, -30.0]]).unwrap();
         let view = ViewConfig { norm: Norm::Columns, codes: 5, ..ViewConfig::default() };
         let scores = [false, true].map(|alone| {
-            let beside = Beside { views: vec![view.clone()], alone };
+            let beside = Beside { views: vec![view.clone()], alone, ..Beside::default() };
             let run = run_on(true, beside, split(40, "test"), vec![("far".to_owned(), far.clone())]);
             assert_eq!(AlignedBytes::from(&*run.model).model().unwrap().shape().views, 2);
             let judged = &run.evaluation.report;
             assert_eq!((judged.name.as_str(), judged.ood[0].1.auroc), ("unfamiliarity", 1.0));
-            run.assessments.test.each(|row| Some(row.score))
+            run.assessments.test.each(|row| Some(row.said.score()))
         });
         assert!(scores[0] != scores[1], "whether the network judges too changes U");
     }

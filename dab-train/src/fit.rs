@@ -70,13 +70,15 @@ impl Wanted {
                 (predictor.epochs, predictor.epochs.is_some(), predictor.reasons);
         }
         if !learns {
-            return Ok((defaults::retrofit(name, seed, data, retrofit), reasons));
+            return Ok((Experiment::without_gradients(name, seed, data, retrofit), reasons));
         }
         let mut experiment = defaults::experiment(name, seed, data, train, wishes);
-        if let (false, Targets::Regression(targets)) = (reasons.is_empty(), &train.targets) {
+        // A regression that was told to learn so keeps to what it was told.
+        let chooses = !reasons.is_empty() || (learn && matches!(train.targets, Targets::Classes { .. }));
+        if chooses && !retrofit.fast {
             let time = retrofit.seconds.map(Duration::from_secs_f64);
             let wish = Wish { flash: retrofit.flash, time, own_head: false, seed };
-            let found = beside(&experiment, train, targets.cols, &wish, device).map_err(Error::Learning)?;
+            let found = beside(&experiment, train, &wish, device).map_err(Error::Learning)?;
             experiment.beside = found.0;
             reasons.extend(found.1);
         }

@@ -22,9 +22,9 @@ use dab_train::{
             loss_scaling::Scaling,
             run::{self, Setting},
         },
-        measure::evaluate::{evaluate, score_task},
+        measure::evaluate::{TaskScores, evaluate},
         model::{
-            conv::InitialWeights,
+            conv::{InitialWeights, Precision},
             network::Output,
             resnet::{Architecture, ResNet},
             weights::{Classifier, Weights, to_safetensors},
@@ -180,7 +180,7 @@ fn fine_tuning_learns_and_tells_svhn_apart() {
     let features =
         |set: &ImageSet| images::features(network, set, &task.preprocessing.normalise, &setting.device);
     let featured = task.featured("small", features).unwrap();
-    let scores = score_task(&run.trained, &featured, &setting.device).unwrap();
+    let scores = TaskScores::of(&featured, |inputs| run.trained.score(inputs, &setting.device)).unwrap();
     let evaluation = evaluate(&run.trained, &featured, &scores).unwrap();
     let accuracy = evaluation.classification.unwrap().accuracy;
     let auroc = evaluation.report.ood[0].1.auroc;
@@ -246,11 +246,41 @@ fn coarse_convolutions_learn_alike() {
     }
 }
 
+/// Sums of f32 in another order, through seven layers and nine steps.
+const REORDERED: f64 = 1e-4;
+
+#[test]
+fn synchronised_norms_make_replicas_equal_to_one_device() {
+    let one = losses(3, "");
+    let apart = |others: &[f64]| {
+        let pairs = one.iter().zip(others);
+        pairs
+            .map(|(a, b)| ((a - b) / a).abs())
+            .fold(0.0, |most: f64, new| if new <= most { most } else { new })
+    };
+    // Mini-batches of 20 in parts of 6, 7 and 7.
+    let together = apart(&losses(3, ", replicas = 3, synchronised_norms = true"));
+    let alone = apart(&losses(3, ", replicas = 3"));
+    println!("losses of three replicas differ by {together:.1e}, with norms of their own by {alone:.1e}");
+    assert!(together <= REORDERED, "{together}");
+    assert!(alone > 10.0 * REORDERED, "statistics of parts are others: {alone}");
+}
+
+#[test]
+fn tf32_is_refused_where_there_is_none() {
+    let (experiment, task) = learnt(2, ", precision = \"tf32\"");
+    let setting =
+        Setting { seed: 3, device: Device::flex(), checkpoint: None, resume: false, machines: None };
+    let error = images::train(&experiment, &task, None, &setting, &mut ()).unwrap_err();
+    let text = format!("{error:#}");
+    assert!(text.contains("this device has no units for TF32") && text.contains("sm_80"), "{text}");
+}
+
 #[test]
 fn a_loss_scaled_too_far_comes_back_and_a_lost_one_is_told() {
     let (experiment, task) = learnt(2, "");
     let mut model = Rdfc::new(&experiment, task.train.set.cols(), Output::Classes(2), 3, &Device::flex());
-    model.network.images.as_mut().unwrap().precision = DType::F16;
+    model.network.images.as_mut().unwrap().precision = Precision::Type(DType::F16);
     let rows = Arc::new(ImageRows { set: task.train.set.clone(), normalise: task.preprocessing.normalise });
     let fault = Arc::new(Mutex::new(None));
     let inputs = Streamed { rows, classes: 2, device: Device::flex(), seed: 3, fault };

@@ -1,12 +1,15 @@
 //! Training end to end on small data: it learns, repeats, resumes to the bit, and keeps its codes.
 
+#[path = "training/strangers.rs"]
+mod strangers;
+
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use burn::tensor::{Device, Tensor, TensorData};
 use dab_train::{
-    config::{EarlyStopping, Experiment, ImageBackbone, Training},
+    config::{Calibrated, EarlyStopping, Experiment, ImageBackbone, Training},
     data::{self, Split, Table, Targets},
     internals::{
         learn::{
@@ -227,7 +230,7 @@ fn the_calibrated_variant_pushes_errors_away() {
         (of(true), of(false))
     };
     let plain = train(&experiment, &split);
-    experiment.objective.calibrated = Some(dab_train::config::Calibrated { least: 50.0, weight: 1.0 });
+    experiment.objective.calibrated = Some(Calibrated { least: 50.0, weight: 1.0 });
     let run = train(&experiment, &split);
     assert!(plain.history.iter().all(|epoch| epoch.hinge == 0.0));
     let ((mixed, clean), (mixed_before, _)) = (medians(&run), medians(&plain));
@@ -358,6 +361,31 @@ fn parts_and_replicas_change_nothing_but_rounding() {
 }
 
 #[test]
+fn the_means_of_e9_are_over_the_whole_mini_batch() {
+    let mut split = points(90, true);
+    let Targets::Classes { labels, .. } = &mut split.targets else { panic!("classes") };
+    // Some examples are never classified correctly, so that one part of a mini-batch has more of them than another.
+    labels.iter_mut().step_by(7).for_each(|label| *label = 1 - *label);
+    let run = |parts: &str| {
+        let extra = format!(
+            "codebook = {{ warmup = 1, mean_learning_rate = 0.0 }}\ntraining = {{ epochs = 4, batch = 16{parts} }}"
+        );
+        let mut experiment = experiment("diagonal", &extra);
+        experiment.objective.calibrated = Some(Calibrated { least: 50.0, weight: 0.1 });
+        train(&experiment, &split).history
+    };
+    let whole = run("");
+    assert!(whole.iter().skip(1).all(|epoch| epoch.hinge > 1.0), "there are misclassified examples");
+    for parts in [", accumulate = 5", ", replicas = 3", ", replicas = 2, accumulate = 2"] {
+        for (a, b) in whole.iter().zip(run(parts)) {
+            for (a, b) in [(a.nll, b.nll), (a.distortion, b.distortion), (a.hinge, b.hinge)] {
+                assert!((a - b).abs() <= PARTS * a.abs().max(1.0), "{parts}: {a} {b}");
+            }
+        }
+    }
+}
+
+#[test]
 fn early_stopping_keeps_the_best_epoch() {
     let split = points(40, true);
     let mut experiment = experiment("diagonal", "training = { epochs = 400 }");
@@ -382,7 +410,7 @@ type Refusal = (fn(&mut Experiment), &'static str);
 
 #[test]
 fn every_contradiction_in_an_experiment_is_told() {
-    let refusals: [Refusal; 26] = [
+    let refusals: [Refusal; 28] = [
         (|e| e.bottleneck.dim = 0, "bottleneck.dim is 0, allowed are 1 to"),
         (|e| e.bottleneck.dim = 70_000, "bottleneck.dim is 70000, allowed are 1 to"),
         (|e| e.bottleneck.codes = 0, "bottleneck.codes is 0, allowed are 1 to"),
@@ -400,6 +428,14 @@ fn every_contradiction_in_an_experiment_is_told() {
         (|e| e.optimiser.learning_rate = 0.0, "optimiser.learning_rate must be positive"),
         (|e| e.training.accumulate = 0, "training.accumulate and training.replicas start at 1"),
         (|e| e.training.replicas = 0, "training.accumulate and training.replicas start at 1"),
+        (|e| e.training.synchronised_norms = true, "synchronised_norms is for an image network that learns"),
+        (
+            |e| {
+                on_images(e, resnet(10, false));
+                (e.training.synchronised_norms, e.training.accumulate) = (true, 2);
+            },
+            "synchronised_norms needs all of a mini-batch at once: training.accumulate must be 1",
+        ),
         (|e| e.training.epochs = 1, "training.epochs must exceed codebook.warmup"),
         (|e| e.backbone.layers[0].units = 0, "backbone layer 1 has 0 units, allowed are 1 to"),
         (|e| e.backbone.layers[0].residual = Some(1), "backbone layer 1 cannot add the output of layer 1"),

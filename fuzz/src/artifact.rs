@@ -3,6 +3,7 @@
 use dab_core::artifact::AlignedBytes;
 use dab_core::artifact::info::read_info;
 use dab_core::artifact::schema::MAGIC;
+use dab_core::monitor::Monitor;
 use dab_core::{Model, Rates};
 
 use crate::patch::{HEADER, Parts, seal, word};
@@ -28,8 +29,9 @@ pub fn check(data: &[u8]) {
 /// feature bits that every reader may ignore.
 fn canonical(data: &[u8]) {
     let parts = Parts::of(data);
-    // Weights of one byte lie behind the numbers, and may look like any.
-    let numbers = if parts.meta.int8 { &[][..] } else { &parts.params };
+    // Weights of one byte and whole numbers of a monitor lie behind the numbers, and may look like any.
+    let whole = if parts.monitor { parts.params.len().saturating_sub(8) } else { parts.params.len() };
+    let numbers = if parts.meta.int8 { &[][..] } else { &parts.params[..whole] };
     assert!(numbers.iter().all(|x| x.to_bits() != (-0f32).to_bits()), "-0 is a second encoding of 0");
     let mut again = parts.join().as_slice().to_vec();
     for free in [10..12, 20..24] {
@@ -45,6 +47,9 @@ fn ask(model: &mut Model<'_>, data: &[u8]) {
     assert!(model.multiply_adds() > 0 && model.tails().all(|t| t.u.b > 0.0));
     let mut scratch = vec![f32::NAN; model.scratch_len()];
     let _ = model.self_test(&mut scratch);
+    if let Some(config) = model.monitor_config() {
+        assert!(Monitor::new(config).is_ok() && model.monitor_tick().is_some_and(|tick| tick > 0.0));
+    }
     // The last bytes of the file choose the input: extremes, or bits of the file.
     let last = data.last_chunk::<8>().copied().unwrap_or_default();
     let extreme = [0.0, 1.0, -3.5, f32::MAX, -f32::MAX, f32::from_bits(1), 1e20, -1e-20];

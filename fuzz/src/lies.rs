@@ -4,7 +4,7 @@
 use dab_core::Activation;
 use dab_core::artifact::schema::{
     AmbiguityMeta, CalibrationMeta, ChannelsMeta, CovarianceKind, DecoderMeta, DecoderReads, Form, LayerMeta,
-    Residual, Task, ViewDecoderMeta, ViewMeta,
+    MONITOR_WORDS, Residual, Task, ViewDecoderMeta, ViewMeta,
 };
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 
@@ -63,8 +63,12 @@ pub fn write(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
         && let Some(total) = parts.meta.param_counts(parts.channels.as_ref()).and_then(|c| c.total())
         && total <= MOST
     {
+        // What was taught and a monitor lie behind all others; a monitor keeps its words.
+        let words = if parts.monitor { parts.params.len().min(MONITOR_WORDS) } else { 0 };
+        let monitor = parts.params.split_off(parts.params.len() - words);
         let old = if parts.params.is_empty() { vec![1.0] } else { parts.params.clone() };
-        parts.params = old.iter().copied().cycle().take(total).collect();
+        parts.params = old.iter().copied().cycle().take(total).chain(monitor).collect();
+        parts.taught = false;
         for _ in 0..u.int_in_range(0..=3)? {
             part(&mut parts, u)?;
         }
@@ -105,8 +109,9 @@ fn size(u: &mut Unstructured<'_>) -> Result<u32> {
 
 /// Other values for one part of the parameters.
 fn part(parts: &mut Parts, u: &mut Unstructured<'_>) -> Result<()> {
+    let words = if parts.monitor { MONITOR_WORDS } else { 0 };
     let places = match parts.meta.param_counts(parts.channels.as_ref()).and_then(|c| c.total()) {
-        Some(total) if total == parts.params.len() => parts.places(),
+        Some(total) if total + words == parts.params.len() && !parts.taught => parts.places(),
         _ => return Ok(()),
     };
     if places.is_empty() {
@@ -126,7 +131,7 @@ fn part(parts: &mut Parts, u: &mut Unstructured<'_>) -> Result<()> {
 
 fn change(parts: &mut Parts, u: &mut Unstructured<'_>) -> Result<()> {
     let meta = &mut parts.meta;
-    match u.int_in_range(0..=17u8)? {
+    match u.int_in_range(0..=19u8)? {
         0 => meta.inputs = size(u)?,
         1 => meta.normalized = u.arbitrary()?,
         2 => {
@@ -184,10 +189,29 @@ fn change(parts: &mut Parts, u: &mut Unstructured<'_>) -> Result<()> {
             let len = u.int_in_range(0..=2 * parts.params.len().min(MOST / 2))?;
             parts.params.resize(len, 0.25);
         }
+        17 => monitor(parts, u)?,
+        18 => parts.taught = u.arbitrary()?,
         _ => {
             for _ in 0..u.int_in_range(1..=6)? {
                 part(parts, u)?;
             }
+        }
+    }
+    Ok(())
+}
+
+/// Another word of the monitor, with the bits of a float or a whole number; or one where there was none.
+fn monitor(parts: &mut Parts, u: &mut Unstructured<'_>) -> Result<()> {
+    if !parts.monitor {
+        parts.monitor = true;
+        parts.params.resize(parts.params.len() + MONITOR_WORDS, 1.0);
+    }
+    let len = parts.params.len();
+    for _ in 0..u.int_in_range(1..=4)? {
+        let back = u.int_in_range(1..=MONITOR_WORDS)?;
+        let word = if u.arbitrary()? { float(u)? } else { f32::from_bits(size(u)?) };
+        if let Some(to) = len.checked_sub(back).and_then(|at| parts.params.get_mut(at)) {
+            *to = word;
         }
     }
     Ok(())

@@ -3,8 +3,9 @@
 use std::sync::OnceLock;
 
 use dab_core::CovarianceKind;
+use dab_core::artifact::monitor::set_monitor;
 
-use crate::specs::{Random, any, real, same_bits};
+use crate::specs::{Random, any, monitors, real, same_bits};
 
 /// Bytes of a small model.
 const SMALL: usize = 640;
@@ -22,6 +23,12 @@ pub fn models() -> &'static [(String, Vec<u8>)] {
             let small = small.filter(|spec| spec.to_bytes().is_ok_and(|bytes| bytes.len() < SMALL));
             models.extend(small.take(3).enumerate().map(|(i, s)| (format!("{}-any-{i}", kind.name()), s)));
         }
-        models.into_iter().map(|(name, spec)| (name, spec.to_bytes().expect("a model"))).collect()
+        let mut models: Vec<_> =
+            models.into_iter().map(|(name, spec)| (name, spec.to_bytes().expect("a model"))).collect();
+        for (name, config) in monitors() {
+            let (_, small) = models.last().expect("a model");
+            models.push((name.into(), set_monitor(small, &config, 0.01, &[]).expect("a monitor")));
+        }
+        models
     })
 }

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use dab_fuzz::pool;
 use dab_fuzz::specs::Random;
+use dab_fuzz::{pool, readers};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
@@ -14,6 +14,12 @@ fn main() {
     if target == "artifact" {
         for (name, bytes) in pool::models() {
             write(name, bytes);
+        }
+        return;
+    }
+    if target == "readers" {
+        for (name, bytes) in readers::seeds() {
+            write(&name, &bytes);
         }
         return;
     }

@@ -1,9 +1,10 @@
 """How fast is a batch from NumPy beside the same loop in C?
 
-    python/benchmarks/batch.py [--gate] [MODEL]
+    python/benchmarks/batch.py [MODEL]
 
-Prints rows a second of Model.assess and of dab_assess_batch called from C, and their ratio. With --gate it fails below 95 %.
-Needs a C compiler.
+Prints rows a second of Model.assess and of dab_assess_batch called from C, and their ratio. The aim is 95 %; nothing fails below
+it, since a busy machine moves the ratio by a tenth. python/tests/test_package.py holds what makes it fast: one call into C a
+batch and no copy of its rows. Needs a C compiler.
 """
 
 import ctypes as c
@@ -22,7 +23,7 @@ except ModuleNotFoundError:
     sys.path.insert(0, str(HERE.parent / "src"))
     import dab_uncertainty as dab
 
-LEAST, ROWS, ROUNDS = 0.95, 4096, 40
+ROWS, ROUNDS = 4096, 40
 
 SOURCE = """
 #include "dab.h"
@@ -47,8 +48,7 @@ double batches(const dab_model *m, const float *x, size_t rows, size_t inputs, v
 
 
 def main():
-    names = [a for a in sys.argv[1:] if not a.startswith("--")]
-    model = dab.Model(names[0] if names else HERE.parent.parent / "examples/motor/model.dab")
+    model = dab.Model(sys.argv[1] if len(sys.argv) > 1 else HERE.parent.parent / "examples/motor/model.dab")
     rows = np.random.default_rng(0).normal(size=(ROWS, model.shape.inputs)).astype(np.float32)
     out = model.assess(rows)
     with tempfile.TemporaryDirectory() as folder:
@@ -66,12 +66,10 @@ def main():
         for _ in range(ROUNDS):
             in_c = min(in_c, loop(model.handle, rows.ctypes.data, *rows.shape, scratch.ctypes.data, scratch.nbytes, out.ctypes.data, 1))
             start = time.thread_time()
-            model.assess(rows)
+            model.assess(rows, out=out)
             in_python = min(in_python, time.thread_time() - start)
     ratio = in_c / in_python
     print(f"C {ROWS / in_c:,.0f} rows/s, Python {ROWS / in_python:,.0f} rows/s, ratio {ratio:.3f}")
-    if "--gate" in sys.argv and ratio < LEAST:
-        raise SystemExit(f"a batch from NumPy has {ratio:.1%} of the speed of C, wanted are {LEAST:.0%}")
 
 
 if __name__ == "__main__":

@@ -3,8 +3,6 @@
     python/benchmarks/run.py                    all tasks: tunes, evaluates, writes results.json, the table and the plots
     python/benchmarks/run.py deep-sea           one task
     python/benchmarks/run.py --gate             solved counts of the two cheapest, small budgets (tests/python runs it)
-
-    python/benchmarks/run.py --cost             what a step costs with each bonus
     python/benchmarks/run.py --write docs/exploration.md      puts the table of results.json into the page
 
 Options: --seeds N (20), --out FOLDER, --only "visits, one rule;RND" (some bonuses; the others' rows stay as they are). Needs the installed package dab_uncertainty (or $DAB_LIBRARY) and a C compiler.
@@ -173,6 +171,18 @@ def table(results):
     return "\n".join(lines) + "\n"
 
 
+def coverage(results):
+    """Markdown: cells that a run has seen, and processor time of a step, medians."""
+    tasks = [t for t in TASKS if any(r["task"] == t for r in results)]
+    names = list(dict.fromkeys(r["bonus"] for r in results))
+    lines = ["| bonus: cells seen, µs a step | " + " | ".join(TITLES[TASKS.index(t)] for t in tasks) + " |", "|---" * (len(tasks) + 1) + "|"]
+    for name in names:
+        rows = {r["task"]: r for r in results if r["bonus"] == name}
+        cell = lambda r: f"{r['coverage']:,.0f}, {r['us_per_step']:.1f}" if r and "us_per_step" in r else ""  # noqa: E731
+        lines.append(f"| {name} | " + " | ".join(cell(rows.get(t)) for t in tasks) + " |")
+    return "\n".join(lines) + "\n"
+
+
 def plot(results, task, path):
     """Steps to the first goal as a dot with its interval, one row a bonus."""
     rows = [r for r in results if r["task"] == task]
@@ -194,14 +204,6 @@ def plot(results, task, path):
         svg.append(f'<circle cx="{m:.1f}" cy="{y}" r="5" fill="{colour}"/>')
         svg.append(f'<text x="{width - 80}" y="{y + 4}">{r["solved"]}/{r["seeds"]} solved</text>')
     Path(path).write_text("\n".join([*svg, "</svg>"]) + "\n", encoding="utf-8")
-
-
-def cost(bench):
-    """Processor time of a whole step, agent and bonus, in µs."""
-    for task in ("deep-sea", "door-key"):
-        for bonus, name in enumerate(BONUSES):
-            at = TASKS.index(task)
-            print(f"{task}, {name}: {min(bench.one(at, bonus, 0, 10_000)['us'] for _ in range(5)):.2f} µs a step")
 
 
 def gate(bench):
@@ -226,19 +228,16 @@ def main():
     if "--write" in arguments:
         page, results = Path(option("--write", "")), json.loads((out / "results.json").read_text())
         before, rest = page.read_text(encoding="utf-8").split(MARKS[0])
-        page.write_text(f"{before}{MARKS[0]}\n{table(results)}{MARKS[1]}{rest.split(MARKS[1])[1]}", encoding="utf-8")
+        page.write_text(f"{before}{MARKS[0]}\n{table(results)}\n{coverage(results)}{MARKS[1]}{rest.split(MARKS[1])[1]}", encoding="utf-8")
         return None
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(folder)
         if "--gate" in arguments:
             return gate(bench)
-        if "--cost" in arguments:
-            return cost(bench)
         chosen = [t for t in TASKS if t in arguments] or TASKS
         saved = out / "results.json"
         results = json.loads(saved.read_text()) if saved.exists() else []
         only = option("--only", ";".join(ROWS)).split(";")
-        results = [r for r in results if r["task"] not in chosen or r["bonus"] not in only]
         for name in chosen:
             task = TASKS.index(name)
             for row in only:
@@ -248,13 +247,15 @@ def main():
                 else:
                     bonus = BONUSES.index(row)
                     options = bench.tune(task, bonus)
+                results = [r for r in results if (r["task"], r["bonus"]) != (name, row)]
                 results.append({**evaluate(bench, task, bonus, seeds, options), "bonus": row})
                 print(results[-1], flush=True)
-        results.sort(key=lambda r: (TASKS.index(r["task"]), ROWS.index(r["bonus"])))
-        saved.write_text(json.dumps(results, indent=1) + "\n")
+                # After every row: a run that is stopped keeps what it has.
+                results.sort(key=lambda r: (TASKS.index(r["task"]), ROWS.index(r["bonus"])))
+                saved.write_text(json.dumps(results, indent=1) + "\n")
         for name in chosen:
             plot(results, name, out / f"{name}.svg")
-        print(table(results))
+        print(table(results), coverage(results), sep="\n")
 
 
 if __name__ == "__main__":

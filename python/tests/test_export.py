@@ -193,8 +193,46 @@ class Keras(unittest.TestCase):
         keras.utils.set_random_seed(0)
         hidden = [layers.Dense(8, activation="gelu"), layers.BatchNormalization(), layers.Dropout(0.2), layers.LayerNormalization()]
         model = keras.Sequential([keras.Input((5,)), *hidden, layers.Dense(6, "tanh"), layers.Dense(3, "softmax")])
+        found = self.export(model)
+        self.assertLessEqual(found.difference, TOLERANCE)
+        self.assertIn("softmax", found.notes[-1])
+
+    def export(self, model):
         with tempfile.TemporaryDirectory() as folder:
-            self.assertLessEqual(dab.export(model, f"{folder}/w.safetensors", command=COMMAND).difference, TOLERANCE)
+            return dab.export(model, f"{folder}/w.safetensors", command=COMMAND)
+
+    def test_statistics_normalisations_and_residuals_agree(self):
+        import keras
+        from keras import layers
+
+        keras.utils.set_random_seed(1)
+        rows = np.random.default_rng(0).normal(3, 2, (200, 5)).astype(np.float32)
+        normal = layers.Normalization()
+        normal.adapt(rows)
+        start = keras.Input((5,))
+        x = layers.Dense(6, "elu")(normal(layers.Rescaling(0.5, 1.0)(start)))
+        y = layers.Dense(6, use_bias=False)(layers.ReLU()(layers.Dense(9)(layers.LayerNormalization()(x))))
+        y = layers.Dense(6, "silu")(layers.BatchNormalization()(layers.Add()([x, y])))
+        model = keras.Model(start, layers.Softmax()(layers.Dense(3)(layers.Activation("tanh")(y))))
+        model.compile("sgd", "categorical_crossentropy")
+        # Running means and variances are no longer 0 and 1.
+        model.fit(rows, np.eye(3)[np.arange(200) % 3], epochs=3, verbose=0)
+        self.assertLessEqual(self.export(model).difference, TOLERANCE)
+
+    def test_what_dab_has_not_is_named(self):
+        import keras
+        from keras import layers
+
+        cases = {
+            "(LeakyReLU)": [layers.Dense(4), layers.LeakyReLU(), layers.Dense(2)],
+            "sigmoid": [layers.Dense(4, "sigmoid"), layers.Dense(2)],
+            "negative_slope": [layers.Dense(4), layers.ReLU(negative_slope=0.1), layers.Dense(2)],
+            "reads a softmax": [layers.Dense(4, "softmax"), layers.Dense(2)],
+        }
+        for words, parts in cases.items():
+            with self.assertRaises(dab.Unsupported) as caught:
+                self.export(keras.Sequential([keras.Input((4,)), *parts]))
+            self.assertIn(words, str(caught.exception))
 
 
 class Refusals(unittest.TestCase):

@@ -4,6 +4,7 @@ and a decoder; tests/python sets it."""
 import math
 import os
 import pickle
+import struct
 import tempfile
 import threading
 import unittest
@@ -13,6 +14,31 @@ import dab_uncertainty as dab
 import numpy as np
 
 MODEL = os.environ.get("DAB_TEST_MODEL", str(Path(__file__).resolve().parents[2] / "examples/motor/model.dab"))
+
+
+def crc32c(data):
+    """CRC-32C, bit by bit."""
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def with_monitor(model, floats, numbers):
+    """The file of a model with the words of a monitor in it, as docs/format.md has it."""
+    words = struct.pack("<18f8I", *floats, *numbers)
+    text = " monitor:(enter exit tick alarm levels p:f32 enter_votes exit_votes window reject_votes min_dwell timeout block keeps:u32le)"
+    head = list(struct.unpack_from("<8sHH9IQ", model))
+    info = head[10]
+    head[2], head[3], head[4] = 2, head[3] + len(words), head[4] | 8
+    head[9], head[10] = head[9] + len(words), info + len(words)
+    for byte in text.encode():
+        head[12] = (head[12] ^ byte) * 0x100000001B3 % 2**64
+    body = model[64:info] + words + model[info:]
+    header = struct.pack("<8sHH9IQ", *head) + struct.pack("<I", crc32c(body))
+    return header + struct.pack("<I", crc32c(header)) + body
 
 
 def refused(test, status, words, call, *args, **kwargs):
@@ -41,6 +67,26 @@ class Models(unittest.TestCase):
         from dab_uncertainty._library import rows_of
 
         self.assertTrue(np.shares_memory(rows_of(self.rows, self.rows.shape[1], "rows"), self.rows))
+
+    def test_a_batch_is_one_call_and_no_copy(self):
+        import tracemalloc
+        from unittest import mock
+
+        from dab_uncertainty import model as module
+
+        rows = np.repeat(self.rows, 64, axis=0)
+        out = self.model.assess(rows)
+        real, calls = module.lib.dab_assess_batch, []
+        stand_in = mock.Mock(wraps=module.lib)
+        stand_in.dab_assess_batch = lambda *all: calls.append(all) or real(*all)
+        tracemalloc.start()
+        with mock.patch.object(module, "lib", stand_in):
+            self.model.assess(rows, out=out)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        self.assertEqual(len(calls), 1)
+        self.assertEqual(calls[0][1:4], (rows.ctypes.data, *rows.shape))
+        self.assertLess(peak, rows.nbytes / 8)
 
     def test_explanations_add_up(self):
         why = self.model.explain(self.rows[0])
@@ -212,6 +258,23 @@ drift_levels = [2.9, 3.0, 3.1, 3.2, 3.3, 3.4, 3.5]\ndrift_p = [0.5, 0.25, 0.1, 0
         self.assertEqual([monitor.observe(t, 2.5) for t in range(100)][-1], "nominal")
         self.assertEqual([monitor.observe(t, 4.5) for t in range(100, 200)][-1], "fallback")
         self.assertEqual(monitor.why, ("drift",))
+
+    def test_a_guard_takes_the_monitor_in_the_model_s_file(self):
+        self.assertIsNone(dab.Model(MODEL).monitor_tick)
+        refused(self, -24, "the model: the artifact has no monitor", dab.Guard, dab.Model(MODEL))
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "tuned.dab"
+            # enter, exit, tick, alarm, levels, p; votes, window and the rest: one vote of 16, no drift channel.
+            floats = (1e15, 1e15, 0.01, 0.0, *[0.0] * 7, *[1.0] * 7)
+            path.write_bytes(with_monitor(Path(MODEL).read_bytes(), floats, (16, 1, 16, 0, 0, 10, 0, 0)))
+            model = dab.Model(path)
+            guard = dab.Guard(model)
+            x = np.zeros(model.shape.inputs, np.float32)
+            self.assertTrue(guard(0, x).nominal)
+            self.assertEqual((guard.monitor.poll(10), guard.monitor.poll(11)), ("nominal", "stale"))
+            self.assertAlmostEqual(model.monitor_tick, 0.01, 9)
+            path.write_bytes(with_monitor(Path(MODEL).read_bytes(), floats, (17, 1, 16, 0, 0, 10, 0, 0)))
+            refused(self, -126, "a number of the artifact's monitor is out of range", dab.Model, path)
 
     def test_a_guard_never_drives_on_a_refused_input(self):
         model = dab.Model(MODEL)

@@ -34,6 +34,8 @@ extern const model_case MODELS[];
 extern const size_t MODEL_COUNT;
 /* A sound artifact whose known answers are wrong by one bit: the uncertainty, the digest. */
 extern const refused_case WRONG_ANSWERS[2];
+/* A sound artifact with a monitor: window 16, enter 5.25, every member set, ticks of 10 ms. */
+extern const refused_case TUNED[1];
 /* Every status number of the library that a call can give. */
 extern const int32_t STATUSES[];
 extern const size_t STATUS_COUNT;

@@ -69,7 +69,11 @@ void answers(const model_case &m) {
   config.window = config.enter_votes = config.exit_votes = 1;
   dab::guard guard(model);
   check(guard.assess(0, {m.input, m.inputs}, scratch).state == dab::state::not_initialized, "a guard before its start");
+  check(guard.init().number() == DAB_ERR_NO_MONITOR && !model.monitor_tick().ok(), "a model without a monitor");
   check(guard.init(config).ok(), "a guard");
+  dab::model<> tuned;
+  check(tuned.init(TUNED[0].artifact, TUNED[0].bytes).ok() && tuned.monitor_config()->window == 16, "a model with a monitor");
+  check(*tuned.monitor_tick() == 0.01f && dab::guard(tuned).init().ok(), "its guard");
   const auto d = guard.predict(1, {m.input, m.inputs}, outputs, scratch);
   check(d.nominal() && bits(d.assessment.uncertainty) == m.assessment[0], "who drives");
   const auto r = guard.assess(2, {m.input, m.inputs + 1}, scratch);

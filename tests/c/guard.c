@@ -145,6 +145,34 @@ static void drift(void) {
     CHECK(dab_monitor_init(&w, &c) == DAB_ERR_CONFIG);
 }
 
+/* The monitor that lies in the artifact, and what a caller has who did not look at the status. */
+static void tuned(const model_case *without) {
+    dab_monitor_config c;
+    dab_monitor w;
+    float tick = -1;
+    uint32_t i;
+    memset(&c, 0x55, sizeof c);
+    CHECK(dab_model_init(storage, sizeof storage, TUNED[0].artifact, TUNED[0].bytes, &model) == DAB_OK);
+    CHECK(dab_model_monitor(model, &c, &tick) == DAB_ERR_STRUCT_SIZE);
+    c.size = (uint32_t)sizeof c;
+    CHECK(dab_model_monitor(model, &c, &tick) == DAB_OK && tick == 0.01f && c.size == sizeof c);
+    CHECK(c.enter == 5.25f && c.exit == 3.5f && c.window == 16 && c.enter_votes == 12 && c.exit_votes == 8);
+    CHECK(c.reject_votes == 3 && c.min_dwell == 1u << 31 && c.timeout == 10);
+    CHECK(c.drift_block == 1000 && c.drift_alarm == 7.25f && c.drift_keeps == 1);
+    for (i = 1; i < DAB_DRIFT_LEVELS; i++)
+        CHECK(c.drift_levels[i - 1] < c.drift_levels[i] && c.drift_p[i - 1] > c.drift_p[i]);
+    CHECK(dab_monitor_init(&w, &c) == DAB_OK && dab_model_monitor(model, &c, NULL) == DAB_OK);
+    CHECK(dab_model_monitor(model, NULL, &tick) == DAB_ERR_NULL);
+    CHECK(dab_model_monitor(model, &c, &c.enter) == DAB_ERR_OVERLAP);
+    CHECK(dab_model_monitor(model, (dab_monitor_config *)(void *)storage, NULL) < 0);
+    CHECK(dab_model_init(storage, sizeof storage, without->artifact, without->bytes, &model) == DAB_OK);
+    CHECK(dab_model_monitor(model, &c, &tick) == DAB_ERR_NO_MONITOR && tick == 0 && c.size == sizeof c);
+    CHECK(dab_monitor_init(&w, &c) == DAB_ERR_CONFIG);
+    c.window = 1;
+    CHECK(dab_model_monitor(NULL, &c, NULL) == DAB_ERR_NULL && c.window == 0);
+    CHECK(strcmp(dab_status_string(DAB_ERR_NO_MONITOR), "the artifact has no monitor") == 0);
+}
+
 int main(void) {
     size_t i;
     for (i = 0; i < MODEL_COUNT; i++) {
@@ -160,5 +188,6 @@ int main(void) {
         free(outputs);
     }
     drift();
+    tuned(&MODELS[0]);
     return checked();
 }

@@ -2,13 +2,14 @@
 
 use std::fmt::Write;
 
+use dab_core::artifact::monitor::set_monitor;
 use dab_core::artifact::schema::Form;
 use dab_core::artifact::{AlignedBytes, ArtifactError, Part};
 use dab_core::{Model, Verdict};
 
 use crate::attack::{CHOLESKY, MLP, VIEWS, parts};
 use crate::patch::{Parts, seal, word};
-use crate::specs::{Random, real};
+use crate::specs::{Random, monitors, real};
 
 /// Rows of input per model.
 const ROWS: usize = 5;
@@ -78,8 +79,24 @@ pub fn refused() -> Vec<Refused> {
         ("alpha", changed(MLP, |p| p.meta.alpha = (-1f32).to_le_bytes())),
         ("calibration", changed(MLP, |p| p.part(Part::CalibrationScores).reverse())),
         ("channels", changed(VIEWS, |p| p.channels.as_mut().expect("channels").views[1].form = Form::Sum)),
+        ("monitor", {
+            let mut parts = Parts::of(&with_monitor());
+            // The window, behind 18 floats and two votes.
+            parts.part(Part::Monitor)[20] = 0.0;
+            parts.join().as_slice().to_vec()
+        }),
         ("rates", changed(MLP, |p| p.meta.calibration.as_mut().expect("a table").doubtful = [0; 4])),
     ]
+}
+
+/// A sound artifact with a monitor, whose ticks are of 10 ms.
+///
+/// # Panics
+/// When the models of the tests cannot be taken apart.
+#[must_use]
+pub fn with_monitor() -> Vec<u8> {
+    let [_, (_, whole)] = monitors();
+    set_monitor(parts(MLP).join().as_slice(), &whole, 0.01, &[]).expect("a monitor")
 }
 
 /// Sound artifacts whose known answers are wrong: an uncertainty, and the digest.

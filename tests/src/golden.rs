@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
-use dab_core::artifact::writer::{Codes, DecoderSpec, Dense, Head, Spec, WeightKind};
+use dab_core::artifact::writer::{Codes, DecoderSpec, Dense, Head, Spec};
 use dab_core::{Activation, CovarianceKind, Task};
 
 /// One reference set: arrays by name, float64, row-major.
@@ -91,23 +91,16 @@ impl Golden {
         let outputs = self.arrays["dec_b"].0[0];
         let covariance =
             if self.has("centroid_cov") { CovarianceKind::Spectral } else { CovarianceKind::Diagonal };
+        let head = Head { weight, bias: None, activation: Activation::Identity, covariance, dim: self.dim() };
         Spec {
-            inputs,
-            normalization: None,
             layers,
-            head: Head { weight, bias: None, activation: Activation::Identity, covariance, dim: self.dim() },
-            codes: self.codes(),
             decoder: Some(DecoderSpec {
                 weight: self.transposed("dec_W"),
                 bias: Some(self.values("dec_b").iter().map(|&x| x as f32).collect()),
                 outputs,
                 task: if outputs == 1 { Task::Regression } else { Task::Classification },
             }),
-            calibration: None,
-            self_test: Vec::new(),
-            channels: None,
-            weights: WeightKind::Float32,
-            info: Vec::new(),
+            ..Spec::new(inputs, head, self.codes())
         }
     }
 

@@ -8,6 +8,7 @@ pub mod c_replay;
 pub mod face;
 pub mod golden;
 pub mod markdown;
+pub mod network64;
 pub mod patch;
 pub mod specs;
 #[path = "../../dab-train/tests/stored/mod.rs"]

@@ -6,7 +6,8 @@
 use core::ops::Range;
 
 use dab_core::artifact::schema::{
-    CHANNELS, ChannelsMeta, INT8, Meta, NORMS, ParamCounts, SCHEMA_KEYS, TAIL_VALUES,
+    CHANNELS, ChannelsMeta, INT8, MONITOR, MONITOR_SCHEMA, MONITOR_WORDS, Meta, NORMS, ParamCounts,
+    SCHEMA_KEYS, TAIL_VALUES, TAUGHT, TAUGHT_SCHEMA,
 };
 use dab_core::artifact::{AlignedBytes, Part};
 
@@ -58,10 +59,19 @@ pub struct Parts {
     pub meta: Meta,
     /// What format 1.1 has behind it.
     pub channels: Option<ChannelsMeta>,
-    /// The parameters.
+    /// The parameters, with what was taught and the words of a monitor.
     pub params: Vec<f32>,
+    /// Whether they have taught codes.
+    pub taught: bool,
+    /// Whether they have a monitor.
+    pub monitor: bool,
     /// The info section as it is.
     pub info: Vec<u8>,
+}
+
+/// FNV-1a of a text that follows one of this hash.
+fn fnv_1a(hash: u64, text: &str) -> u64 {
+    text.bytes().fold(hash, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 
 impl Parts {
@@ -85,7 +95,8 @@ impl Parts {
             meta.norms = postcard::from_bytes(rest).expect("a sound artifact with norms");
         }
         meta.int8 = features & INT8 != 0;
-        Self { meta, channels, params, info: section(40).to_vec() }
+        let (taught, monitor) = (features & TAUGHT != 0, features & MONITOR != 0);
+        Self { meta, channels, params, taught, monitor, info: section(40).to_vec() }
     }
 
     /// The bytes of the meta section.
@@ -109,6 +120,15 @@ impl Parts {
         usize::from(self.channels.is_some())
             | usize::from(self.meta.norms != 0) << 1
             | usize::from(self.meta.int8) << 2
+            | usize::from(self.monitor) << 3
+            | usize::from(self.taught) << 4
+    }
+
+    /// The schema key of these pieces.
+    fn key(&self) -> u64 {
+        let key = SCHEMA_KEYS[self.features() % SCHEMA_KEYS.len()];
+        let key = if self.taught { fnv_1a(key, TAUGHT_SCHEMA) } else { key };
+        if self.monitor { fnv_1a(key, MONITOR_SCHEMA) } else { key }
     }
 
     /// The artifact that these pieces make.
@@ -126,13 +146,14 @@ impl Parts {
         let total = info_at + self.info.len();
         let mut bytes = Vec::with_capacity(total);
         let features = self.features();
-        let minor = [0, 1, 2, 2, 2, 2, 2, 2][features];
+        // Channels alone are format 1.1.
+        let minor = features.min(2) as u8;
         bytes.extend_from_slice(&[0x89, b'D', b'A', b'B', 0x0d, 0x0a, 0x1a, 0x0a, 1, 0, minor, 0]);
         let places = [HEADER, meta.len(), params_at, params.len(), info_at, self.info.len()];
         for word in [total, features, 0].into_iter().chain(places) {
             bytes.extend_from_slice(&(word as u32).to_le_bytes());
         }
-        bytes.extend_from_slice(&SCHEMA_KEYS[features].to_le_bytes());
+        bytes.extend_from_slice(&self.key().to_le_bytes());
         bytes.resize(HEADER, 0);
         bytes.extend_from_slice(meta);
         bytes.resize(params_at, 0);
@@ -190,7 +211,13 @@ impl Parts {
             end += size;
             (part, end - size..end)
         };
-        sizes.into_iter().map(place).filter(|(_, range)| !range.is_empty()).collect()
+        let mut places: Vec<_> =
+            sizes.into_iter().map(place).filter(|(_, range)| !range.is_empty()).collect();
+        if self.monitor {
+            let end = self.params.len();
+            places.push((Part::Monitor, end.saturating_sub(MONITOR_WORDS)..end));
+        }
+        places
     }
 
     /// The values of one part; of several views, those of the first that has it.

@@ -9,6 +9,7 @@ use dab_core::artifact::writer::{
 };
 use dab_core::channels::{Tail, Tails};
 use dab_core::gaussian::{Full, Gaussian, spectral_work_len};
+use dab_core::monitor::{Config, Drift};
 use dab_core::{Activation, Rates};
 
 /// A seeded generator (SplitMix64): good enough to choose test cases, small enough to read.
@@ -73,19 +74,10 @@ pub fn codes(random: &mut Random, kind: CovarianceKind, dim: usize, k: usize, al
 pub fn bare(random: &mut Random, kind: CovarianceKind, dim: usize, k: usize, alpha: f32) -> Spec {
     let raw = kind.raw_len(dim);
     let weight = (0..raw * raw).map(|at| if at / raw == at % raw { 1.0 } else { 0.0 }).collect();
-    Spec {
-        inputs: raw,
-        normalization: None,
-        layers: vec![],
-        head: Head { weight, bias: None, activation: Activation::Identity, covariance: kind, dim },
-        codes: codes(random, kind, dim, k, alpha),
-        decoder: None,
-        calibration: None,
-        self_test: vec![],
-        channels: (kind == CovarianceKind::Constant).then(ChannelsSpec::default),
-        weights: WeightKind::Float32,
-        info: vec![],
-    }
+    let head = Head { weight, bias: None, activation: Activation::Identity, covariance: kind, dim };
+    let mut spec = Spec::new(raw, head, codes(random, kind, dim, k, alpha));
+    spec.channels = (kind == CovarianceKind::Constant).then(ChannelsSpec::default);
+    spec
 }
 
 /// A dense layer with random weights of about unit gain.
@@ -387,6 +379,27 @@ pub fn bytes() -> Spec {
     spec.layers[2].bias = None;
     spec.weights = WeightKind::Int8;
     spec
+}
+
+/// Monitors for the file of a model: one that is an `if`, and one with every channel.
+///
+/// # Panics
+/// Without blocks.
+#[must_use]
+pub fn monitors() -> [(&'static str, Config); 2] {
+    let blocks: Vec<f32> = (0..500).map(|i| 1.0 + 0.002 * i as f32).collect();
+    let whole = Config {
+        enter: 5.25,
+        exit: 3.5,
+        enter_votes: 12,
+        exit_votes: 8,
+        window: 16,
+        reject_votes: 3,
+        min_dwell: 1 << 31,
+        timeout: 10,
+        drift: Drift { restart: false, ..Drift::from_blocks(1000, 7.25, &blocks).expect("blocks") },
+    };
+    [("monitor-plain", Config::plain(4.0)), ("monitor-whole", whole)]
 }
 
 /// A LayerNorm with random weights.

@@ -4,6 +4,7 @@ use core::fmt;
 
 /// A part of the parameters, for errors that point into it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Part {
     /// Input mean.
@@ -62,10 +63,13 @@ pub enum Part {
     Taught,
     /// Weights that are bytes, and the zeros behind them.
     Weights,
+    /// Floats of the monitor.
+    Monitor,
 }
 
 /// Why bytes are not a model. A later version of the format may add reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum ArtifactError {
     /// The bytes do not begin like an artifact.
@@ -162,6 +166,11 @@ pub enum ArtifactError {
         /// Values that there are.
         found: usize,
     },
+    /// The numbers of the monitor describe no monitor.
+    Monitor {
+        /// Which of them, by their names in docs/format.md.
+        field: &'static str,
+    },
     /// A padding byte is not zero.
     Padding {
         /// Its offset in the file.
@@ -234,6 +243,7 @@ impl fmt::Display for Part {
             Self::AmbiguityPValues => "ambiguity.p_value",
             Self::Taught => "taught",
             Self::Weights => "weights",
+            Self::Monitor => "monitor",
         })
     }
 }
@@ -280,6 +290,9 @@ impl fmt::Display for ArtifactError {
             Self::Channels { field } => write!(f, "{field} needs a decoder that the model does not have"),
             Self::ParamCount { expected, found } => {
                 write!(f, "the model needs {expected} parameters and has {found}")
+            }
+            Self::Monitor { field } => {
+                write!(f, "the monitor of the artifact cannot be: its {field} is out of range")
             }
             Self::Padding { offset } => write!(f, "the padding byte at {offset} is not zero"),
             Self::Misaligned => write!(f, "the buffer does not start at a multiple of four bytes"),

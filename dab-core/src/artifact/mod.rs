@@ -15,6 +15,7 @@ pub(crate) mod embed;
 pub mod error;
 pub(crate) mod extension;
 pub mod info;
+pub mod monitor;
 pub mod names;
 #[cfg(feature = "alloc")]
 pub mod quantise;

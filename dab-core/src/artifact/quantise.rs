@@ -6,9 +6,10 @@
 use alloc::vec::Vec;
 
 use super::aligned::AlignedBytes;
-use super::derive::calibration_table;
+use super::derive::{calibration_table, quantised};
 use super::error::ArtifactError;
 use super::info::read_info;
+use super::monitor::set_monitor;
 use super::reader::sections;
 use super::schema::{AmbiguityMeta, CalibrationMeta, MAX_CALIBRATION};
 use super::spec::{SpecError, WeightKind};
@@ -18,6 +19,14 @@ use crate::calibration::Calibration;
 use crate::linalg::dot::take;
 use crate::linalg::int8::Weights;
 use crate::model::Model;
+
+/// Rows of `columns` weights as a file with weights of one byte stores them: each a whole number of its row's scale.
+#[must_use]
+pub fn rounded(weights: &[f32], columns: usize) -> Vec<f32> {
+    let (scales, bytes) = quantised(weights, columns);
+    let rows = scales.iter().zip(bytes.chunks(columns.max(1)));
+    rows.flat_map(|(&scale, row)| row.iter().map(move |&w| scale * f32::from(w))).collect()
+}
 
 /// Scores of held-out inputs, as the model with bytes gives them. Empty: the old table stays.
 #[derive(Clone, Debug, Default)]
@@ -63,11 +72,16 @@ pub fn quantise(bytes: &[u8], held_out: &HeldOut) -> Result<Vec<u8>, SpecError> 
             };
         }
     }
-    let bytes = answered(&mut meta, channels.as_ref(), &mut params, info, (answers, &vectors))?;
-    // What was taught lies in the latent space, and stays.
-    let Some(taught) = model.taught() else { return Ok(bytes) };
+    let mut bytes = answered(&mut meta, channels.as_ref(), &mut params, info, (answers, &vectors))?;
+    // What was taught lies in the latent space, and stays; so does the monitor, whose thresholds were tuned on the old scores.
     let info = read_info(file.as_slice()).map_err(SpecError::Refused)?;
-    add_taught(&bytes, taught, &info).map_err(SpecError::Refused)
+    if let Some(taught) = model.taught() {
+        bytes = add_taught(&bytes, taught, &info).map_err(SpecError::Refused)?;
+    }
+    if let (Some(config), Some(tick)) = (model.monitor_config(), model.monitor_tick()) {
+        bytes = set_monitor(&bytes, &config, tick, &info).map_err(SpecError::Refused)?;
+    }
+    Ok(bytes)
 }
 
 fn count(scores: &[f32]) -> Option<u32> {

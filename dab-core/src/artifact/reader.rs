@@ -2,7 +2,7 @@
 //!
 //! Order: magic → length of the header → header checksum → version, features, schema → total length →
 //! body checksum → section layout → padding → meta (decodes, nothing left over, canonical) → limits →
-//! residuals → decoders that channels need → parameter count → alignment → all values, in the order of the file →
+//! residuals → decoders that channels need → parameter count → alignment → all values, in the order of the file → monitor →
 //! precisions → sum of the priors → α → the same of each further view → calibration table → rates → table and rate of
 //! the ambiguity. A damaged file is told from a foreign or a newer one, and a flipped
 //! bit in the length is a damaged header, not a truncated file. docs/format.md promises this order ("Checks, in
@@ -19,11 +19,11 @@ use super::crc::crc32c;
 use super::error::{ArtifactError, Part};
 use super::extension;
 use super::schema::{
-    CHANNELS, CalibrationMeta, ChannelsMeta, CovarianceKind, DecoderMeta, HeadMeta, INT8, LayerMeta, NORMS,
-    ParamCounts, Residual, SelfTestMeta, TAUGHT,
+    CHANNELS, CalibrationMeta, ChannelsMeta, CovarianceKind, DecoderMeta, HeadMeta, INT8, LayerMeta, MONITOR,
+    NORMS, ParamCounts, Residual, SelfTestMeta, TAUGHT,
 };
-use super::schema::{HEADER_LEN, KNOWN_INCOMPATIBLE, MAGIC, MAJOR, Meta, PARAMS_ALIGN, SCHEMA_KEYS};
-use super::taught;
+use super::schema::{HEADER_LEN, KNOWN_INCOMPATIBLE, MAGIC, MAJOR, Meta, PARAMS_ALIGN, schema_key};
+use super::{monitor, taught};
 use crate::calibration::{Calibration, Rates};
 use crate::codebook::{CodebookView, PrecisionLayout};
 use crate::linalg::dot::take;
@@ -45,11 +45,11 @@ fn u16_at(bytes: &[u8], at: usize) -> u16 {
     bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |&b| u16::from_le_bytes(b))
 }
 
-pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |&b| u32::from_le_bytes(b))
 }
 
-pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |&b| u64::from_le_bytes(b))
 }
 
@@ -75,9 +75,7 @@ pub(super) fn sections(bytes: &[u8]) -> Result<Sections<'_>, ArtifactError> {
         return Err(ArtifactError::IncompatibleFeatures { bits: unknown });
     }
     let features = u32_at(header, 16) & KNOWN_INCOMPATIBLE;
-    let taught = features & TAUGHT != 0;
-    let key = SCHEMA_KEYS.get((features & !TAUGHT) as usize).copied().unwrap_or(0);
-    if u64_at(header, 48) != if taught { taught::schema_key(key) } else { key } {
+    if u64_at(header, 48) != schema_key(features) {
         return Err(ArtifactError::Schema { found: u64_at(header, 48) });
     }
     let expected = u32_at(header, 12) as usize;
@@ -298,9 +296,12 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Model<'_>, ArtifactError> {
         extension::check_decoders(channels, &meta)?;
     }
 
+    let has_monitor = cfg!(feature = "monitor") && sections.features & MONITOR != 0;
+    let (params, monitor_words) =
+        if has_monitor { monitor::split(sections.params)? } else { (sections.params, &[][..]) };
     let has_taught = cfg!(feature = "channels") && sections.taught;
     let (params, taught_words, taught_codes) =
-        if has_taught { taught::split(sections.params, meta.dim)? } else { (sections.params, &[][..], 0) };
+        if has_taught { taught::split(params, meta.dim)? } else { (params, &[][..], 0) };
     let found = params.len() / 4;
     let counts = meta
         .param_counts(channels.as_ref())
@@ -352,6 +353,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Model<'_>, ArtifactError> {
     }
     let taught =
         if has_taught { Some(taught::values(taught_words, taught_codes, codebook.dim)?) } else { None };
+    let monitor = if has_monitor { Some(monitor::values(monitor_words)?) } else { None };
 
     check_codebook(&codebook)?;
     if let Some(channels) = &channels {
@@ -392,6 +394,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Model<'_>, ArtifactError> {
         self_test,
         channels,
         taught,
+        monitor,
         info: sections.info,
     })
 }

@@ -12,6 +12,7 @@ pub use super::channels::{
     AmbiguityMeta, BaseMeta, CHANNELS, ChannelsMeta, DecoderReads, Form, MAX_EXTRA_VIEWS, MAX_VIEWS,
     TAIL_VALUES, ViewCounts, ViewDecoderMeta, ViewMeta,
 };
+pub use super::monitor::{MONITOR, MONITOR_SCHEMA, MONITOR_WORDS};
 pub use super::taught::{TAUGHT, TAUGHT_SCHEMA};
 use crate::layers::Activation;
 use crate::linalg::jacobi;
@@ -27,7 +28,7 @@ pub const MINOR: u16 = 2;
 /// The minor version of a file with channels.
 #[cfg_attr(not(feature = "alloc"), expect(dead_code, reason = "only a writer needs it"))]
 pub(crate) const CHANNELS_MINOR: u16 = 1;
-/// The minor version of a file with taught codes.
+/// The minor version of a file with taught codes or a monitor.
 #[cfg_attr(not(feature = "alloc"), expect(dead_code, reason = "only a writer needs it"))]
 pub(crate) const TAUGHT_MINOR: u16 = 2;
 /// Incompatible-feature bit of format 1.2: some layers are LayerNorms.
@@ -37,7 +38,8 @@ pub const INT8: u32 = 4;
 /// Incompatible-feature bits that this crate knows.
 pub const KNOWN_INCOMPATIBLE: u32 = if cfg!(feature = "channels") { CHANNELS | TAUGHT } else { 0 }
     | if cfg!(feature = "layer-norm") { NORMS } else { 0 }
-    | if cfg!(feature = "int8") { INT8 } else { 0 };
+    | if cfg!(feature = "int8") { INT8 } else { 0 }
+    | if cfg!(feature = "monitor") { MONITOR } else { 0 };
 /// Bytes before the first section.
 pub const HEADER_LEN: usize = 64;
 /// The parameters start at a multiple of this.
@@ -104,7 +106,7 @@ pub const NORMS_SCHEMA: &str = " norms:u16 params:[layer.epsilon]";
 /// What follows all that in the schema of a file with the feature bit [`INT8`].
 pub const INT8_SCHEMA: &str = " params:[layer.scale head.scale views.head.scale weights:[i8]]";
 
-/// The schema keys by the feature bits of a file.
+/// The schema keys by the three lowest feature bits of a file: [`schema_key`] of files without more.
 pub const SCHEMA_KEYS: [u64; 8] = {
     let (mut keys, mut features) = ([0; 8], 0);
     while features < keys.len() {
@@ -120,6 +122,19 @@ pub const SCHEMA_KEYS: [u64; 8] = {
     }
     keys
 };
+
+/// The schema key of a file with these feature bits: what was taught continues the hash, then the monitor.
+#[must_use]
+pub fn schema_key(features: u32) -> u64 {
+    let mut key = SCHEMA_KEYS.get((features & 7) as usize).copied().unwrap_or(0);
+    if cfg!(feature = "channels") && features & TAUGHT != 0 {
+        key = fnv_1a_from(key, TAUGHT_SCHEMA);
+    }
+    if cfg!(feature = "monitor") && features & MONITOR != 0 {
+        key = fnv_1a_from(key, MONITOR_SCHEMA);
+    }
+    key
+}
 
 const fn fnv_1a(text: &str) -> u64 {
     fnv_1a_from(0xcbf2_9ce4_8422_2325, text)
@@ -137,6 +152,7 @@ pub(crate) const fn fnv_1a_from(mut hash: u64, text: &str) -> u64 {
 
 /// How the head's outputs describe a covariance. The order is the encoding: append only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum CovarianceKind {
     /// One standard deviation for each dimension, softplus of a raw value (method.md E1).
     Diagonal,
@@ -191,6 +207,7 @@ impl CovarianceKind {
 
 /// What the decoder's outputs mean. The order is the encoding: append only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Task {
     /// Means of normal distributions.
     Regression,

@@ -201,6 +201,26 @@ pub struct Spec {
     pub info: Vec<(String, String)>,
 }
 
+impl Spec {
+    /// A head and its codes alone: nothing before them and nothing behind them, weights of four bytes.
+    #[must_use]
+    pub const fn new(inputs: usize, head: Head, codes: Codes) -> Self {
+        Self {
+            inputs,
+            normalization: None,
+            layers: Vec::new(),
+            head,
+            codes,
+            decoder: None,
+            calibration: None,
+            self_test: Vec::new(),
+            channels: None,
+            weights: WeightKind::Float32,
+            info: Vec::new(),
+        }
+    }
+}
+
 /// Why a [`Spec`] is not a model. `part` is the tensor's name as `dab pack` reads it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]

@@ -13,7 +13,7 @@ mod write;
 use super::checks::{Allowed, limit};
 use super::error::{ArtifactError, Part};
 use super::reader::Parameters;
-use super::schema::{MAX_CODES, fnv_1a_from};
+use super::schema::MAX_CODES;
 use crate::codebook::{CodebookView, PrecisionLayout};
 
 /// The incompatible-feature bit of taught codes.
@@ -21,11 +21,6 @@ pub const TAUGHT: u32 = 1 << 4;
 /// What follows the schema of a file with taught codes; its key continues the hash of the schema without them.
 pub const TAUGHT_SCHEMA: &str =
     " taught:[taught.mean taught.precision taught.log_det taught.count alpha:f32 codes:u32le]";
-
-/// The schema key of a file that has taught codes, from the key that it would have without them.
-pub(crate) const fn schema_key(without: u64) -> u64 {
-    fnv_1a_from(without, TAUGHT_SCHEMA)
-}
 
 /// The parameters without the taught codes; the bytes of those; and how many there are.
 pub(super) fn split(params: &[u8], dim: u32) -> Result<(&[u8], &[u8], usize), ArtifactError> {
@@ -58,3 +53,5 @@ pub(super) fn values(words: &[u8], codes: usize, dim: usize) -> Result<CodebookV
 
 #[cfg(feature = "alloc")]
 pub use write::add_taught;
+#[cfg(feature = "alloc")]
+pub(super) use write::seal;

@@ -12,6 +12,7 @@ use crate::scalar::{flush, in_domain};
 
 /// Why a code was not added to a [`Codebook`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum PushError {
     /// All `K` places are taken.

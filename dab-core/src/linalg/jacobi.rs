@@ -201,14 +201,22 @@ fn rotated(x: f32, y: f32, c: f32, s: f32) -> (f32, f32) {
 /// Rotates the first against the second half of every row of A, which then moves on.
 #[inline(always)]
 fn turn_columns(a: &mut [f32], width: usize, cosines: &[f32], sines: &[f32]) {
-    if IS_64_BIT
-        && width == LANES
+    // Eight columns are what the published models have. A wide machine turns a row in two registers; on a small one, compiled for
+    // size, a loop would cost as much as the rotations in it.
+    if width == LANES
         && let (Some(&c), Some(&s)) = (cosines.first_chunk::<4>(), sines.first_chunk::<4>())
     {
         for row in a.as_chunks_mut::<LANES>().0 {
             let (mut x, mut y) = ([0.0; 4], [0.0; 4]);
-            for k in 0..4 {
-                (x[k], y[k]) = rotated(row[k], row[4 + k], c[k], s[k]);
+            if IS_64_BIT {
+                for k in 0..4 {
+                    (x[k], y[k]) = rotated(row[k], row[4 + k], c[k], s[k]);
+                }
+            } else {
+                (x[0], y[0]) = rotated(row[0], row[4], c[0], s[0]);
+                (x[1], y[1]) = rotated(row[1], row[5], c[1], s[1]);
+                (x[2], y[2]) = rotated(row[2], row[6], c[2], s[2]);
+                (x[3], y[3]) = rotated(row[3], row[7], c[3], s[3]);
             }
             *row = [x[0], y[0], x[1], x[2], y[1], y[2], y[3], x[3]];
         }
@@ -226,11 +234,21 @@ fn turn_columns(a: &mut [f32], width: usize, cosines: &[f32], sines: &[f32]) {
 /// Rotates two rows against each other.
 #[inline(always)]
 fn turn_rows(m: &mut [f32], width: usize, pair: [u8; 2], c: f32, s: f32) {
-    let rows = pair.map(|row| usize::from(row) * width..(usize::from(row) + 1) * width);
-    if let Ok([x, y]) = m.get_disjoint_mut(rows) {
-        for (x, y) in x.iter_mut().zip(y) {
-            (*x, *y) = rotated(*x, *y, c, s);
+    if IS_64_BIT {
+        let rows = pair.map(|row| usize::from(row) * width..(usize::from(row) + 1) * width);
+        if let Ok([x, y]) = m.get_disjoint_mut(rows) {
+            for (x, y) in x.iter_mut().zip(y) {
+                (*x, *y) = rotated(*x, *y, c, s);
+            }
         }
+        return;
+    }
+    // With fewer checks, which a small machine would feel. The earlier row first: turned the other way, the same products and sums.
+    let ([x, y], s) = if pair[0] < pair[1] { (pair, s) } else { ([pair[1], pair[0]], -s) };
+    let Some((head, y)) = m.split_at_mut_checked(usize::from(y) * width) else { return };
+    let Some(x) = head.get_mut(usize::from(x) * width..) else { return };
+    for (x, y) in x.iter_mut().zip(y).take(width) {
+        (*x, *y) = rotated(*x, *y, c, s);
     }
 }
 

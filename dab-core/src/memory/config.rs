@@ -9,6 +9,7 @@ pub const LARGEST_HORIZON: u32 = 1 << 23;
 
 /// How a memory scores and learns.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Config {
     /// Temperature α of the assignment: above 0. Larger means that only near codes count.
     pub alpha: f32,
@@ -55,6 +56,7 @@ impl Default for Config {
 
 /// Why a [`Config`] describes no memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum ConfigError {
     /// The temperature is not above 0, or not in the numeric domain.
@@ -104,6 +106,7 @@ impl core::error::Error for ConfigError {}
 
 /// Why a memory refused a call. Nothing was learned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum MemoryError {
     /// The number of places or the dimension is 0 or too large.

@@ -7,15 +7,14 @@
 //! All numbers are little-endian and 4 bytes long. The checksum (CRC-32C) is of everything behind it. The number of
 //! places is not saved: a memory may be restored into a larger one.
 
-use core::fmt;
-
 use super::{Config, Head, MemoryError, MemoryView};
-use crate::artifact::crc::Crc;
 use crate::linalg::dot::sum;
+use crate::saved::{Reader, RestoreError, Saved, seal};
 use crate::scalar::{in_domain, ln};
 
-/// First bytes of a saved memory: a name and a version.
-const TAG: [u8; 4] = *b"dbm1";
+/// What is saved here.
+const WHAT: Saved = Saved::Memory;
+
 /// Bytes before the codes.
 const HEAD_BYTES: usize = 40;
 
@@ -24,57 +23,6 @@ const HEAD_BYTES: usize = 40;
 pub const fn saved_len(used: usize, dim: usize) -> usize {
     HEAD_BYTES + 4 * used * (1 + 2 * dim)
 }
-
-/// Why bytes are not a saved memory for this one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RestoreError {
-    /// The bytes do not begin like a saved memory of this version, or end too early.
-    NotSaved,
-    /// The checksum does not fit the bytes.
-    Checksum {
-        /// Checksum in the bytes.
-        stored: u32,
-        /// Checksum of the bytes.
-        computed: u32,
-    },
-    /// The saved memory has another dimension.
-    Dimension {
-        /// The dimension of this memory.
-        expected: usize,
-        /// The dimension in the bytes.
-        found: usize,
-    },
-    /// The saved memory has more codes than this one has places.
-    Places {
-        /// The places of this memory.
-        places: usize,
-        /// The codes in the bytes.
-        codes: usize,
-    },
-    /// The checksum fits, but no memory has such numbers.
-    Values,
-}
-
-impl fmt::Display for RestoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::NotSaved => write!(f, "these bytes are not a saved memory"),
-            Self::Checksum { stored, computed } => {
-                write!(f, "the saved memory is damaged (checksum {computed:08x}, stored {stored:08x})")
-            }
-            Self::Dimension { expected, found } => {
-                write!(f, "the saved memory has dimension {found}, this one {expected}")
-            }
-            Self::Places { places, codes } => {
-                write!(f, "the saved memory has {codes} codes, this one has room for {places}")
-            }
-            Self::Values => write!(f, "no memory has the numbers of this saved one"),
-        }
-    }
-}
-
-impl core::error::Error for RestoreError {}
 
 impl MemoryView<'_> {
     /// Bytes that [`MemoryView::save`] writes now.
@@ -94,7 +42,7 @@ impl MemoryView<'_> {
         };
         let Head { config, used, pinned } = *self.head;
         let Config { alpha, spawn, widen, keep, horizon } = config;
-        let sizes = [u32::from_le_bytes(TAG), 0, self.dim as u32, used as u32, pinned as u32, horizon];
+        let sizes = [0, 0, self.dim as u32, used as u32, pinned as u32, horizon];
         let settings = [alpha, spawn, widen, keep];
         let codes = self.codes();
         let floats = settings.iter().chain(codes.priors).chain(codes.means).chain(codes.precisions);
@@ -102,10 +50,7 @@ impl MemoryView<'_> {
         for (to, word) in out.as_chunks_mut::<4>().0.iter_mut().zip(words) {
             *to = word.to_le_bytes();
         }
-        let sum = checksum(out).to_le_bytes();
-        if let Some(place) = out.get_mut(4..).and_then(|rest| rest.first_chunk_mut::<4>()) {
-            *place = sum;
-        }
+        seal(out, WHAT.tag());
         Ok(needed)
     }
 
@@ -115,13 +60,13 @@ impl MemoryView<'_> {
     /// When the bytes are damaged, are not a memory, or do not fit into this one. Nothing changes then.
     pub fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
         let words = bytes.as_chunks::<4>().0;
-        let Some([tag, stored, dim, used, pinned, horizon, alpha, spawn, widen, keep]) =
-            words.first_chunk::<10>()
+        let not_saved = RestoreError::NotSaved { what: WHAT };
+        let Some([tag, _, dim, used, pinned, horizon, alpha, spawn, widen, keep]) = words.first_chunk::<10>()
         else {
-            return Err(RestoreError::NotSaved);
+            return Err(not_saved);
         };
-        if *tag != TAG {
-            return Err(RestoreError::NotSaved);
+        if *tag != WHAT.tag() {
+            return Err(not_saved);
         }
         let [dim, used, pinned] = [dim, used, pinned].map(|word| u32::from_le_bytes(*word) as usize);
         if dim != self.dim {
@@ -131,18 +76,15 @@ impl MemoryView<'_> {
         if used > places {
             return Err(RestoreError::Places { places, codes: used });
         }
-        let bytes = bytes.get(..saved_len(used, dim)).ok_or(RestoreError::NotSaved)?;
-        let (stored, computed) = (u32::from_le_bytes(*stored), checksum(bytes));
-        if stored != computed {
-            return Err(RestoreError::Checksum { stored, computed });
-        }
+        let bytes = bytes.get(..saved_len(used, dim)).ok_or(not_saved)?;
+        Reader::new(bytes, WHAT)?;
         let [alpha, spawn, widen, keep] = [alpha, spawn, widen, keep].map(|word| f32::from_le_bytes(*word));
         let config = Config { alpha, spawn, widen, keep, horizon: u32::from_le_bytes(*horizon) };
-        config.check().map_err(|_| RestoreError::Values)?;
-        let (head, codes) = bytes.split_at_checked(HEAD_BYTES).ok_or(RestoreError::NotSaved)?;
+        config.check().map_err(|_| RestoreError::Impossible { what: WHAT })?;
+        let (head, codes) = bytes.split_at_checked(HEAD_BYTES).ok_or(not_saved)?;
         let codes = codes.as_chunks::<4>().0;
-        let (counts, rest) = codes.split_at_checked(used).ok_or(RestoreError::NotSaved)?;
-        let (means, precisions) = rest.split_at_checked(used * dim).ok_or(RestoreError::NotSaved)?;
+        let (counts, rest) = codes.split_at_checked(used).ok_or(not_saved)?;
+        let (means, precisions) = rest.split_at_checked(used * dim).ok_or(not_saved)?;
         let all = |words: &[[u8; 4]], sound: fn(f32, f32) -> bool, limit: f32| {
             words.iter().all(|word| sound(f32::from_le_bytes(*word), limit))
         };
@@ -153,7 +95,7 @@ impl MemoryView<'_> {
             && all(means, |m, _| in_domain(m), 0.0)
             && all(precisions, |p, _| in_domain(p) && p > 0.0, 0.0);
         if !sound {
-            return Err(RestoreError::Values);
+            return Err(RestoreError::Impossible { what: WHAT });
         }
         *self.head = Head { config, used, pinned };
         for (to, from) in
@@ -169,11 +111,4 @@ impl MemoryView<'_> {
         }
         Ok(())
     }
-}
-
-/// Checksum of what stands behind it.
-fn checksum(bytes: &[u8]) -> u32 {
-    let mut crc = Crc::new();
-    crc.update(bytes.get(8..).unwrap_or_default());
-    crc.value()
 }

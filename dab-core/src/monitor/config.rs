@@ -7,6 +7,7 @@ use super::votes::MAX_WINDOW;
 
 /// When to distrust, and when to trust again.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Config {
     /// A score above this (nats) is a vote for the alarm.
     pub enter: f32,
@@ -51,7 +52,9 @@ impl Config {
         if self.reject_votes == 0 { self.window.div_ceil(4) } else { self.reject_votes }
     }
 
-    pub(super) fn check(&self) -> Result<(), ConfigError> {
+    /// Not inlined: the reader of model files and every monitor share it.
+    #[inline(never)]
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
         let Self { enter, exit, window, timeout, .. } = *self;
         if !(enter.is_finite() && exit.is_finite() && exit <= enter) {
             return Err(ConfigError::Thresholds { enter, exit });
@@ -76,6 +79,7 @@ impl Config {
 
 /// Why a [`Config`] describes no monitor.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum ConfigError {
     /// A threshold is not finite, or `exit` lies above `enter`.

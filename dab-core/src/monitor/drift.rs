@@ -27,6 +27,7 @@ const POOREST: f32 = -1e6;
 
 /// The table of recorded blocks, and when their bets raise an alarm.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Drift {
     /// Inputs in a block; 0: the channel is off, and the rest is not looked at.
     pub block: u32,

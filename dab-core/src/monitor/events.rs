@@ -7,6 +7,7 @@ pub const EVENTS: usize = 8;
 
 /// Reasons to distrust: a set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Why(u8);
 
 impl Why {
@@ -83,6 +84,7 @@ impl fmt::Display for Why {
 
 /// Trust was lost, lost for a further reason, or came back.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Event {
     /// When.
     pub tick: u32,

@@ -7,100 +7,16 @@
 //! The configuration itself is not in it: the firmware has it. A restored monitor continues bit for bit. After a restart
 //! the clock usually jumps back, which is [`State::Stale`]: trust is then earned anew.
 
-use core::fmt;
-
 use super::drift::Bets;
 use super::events::{Event, Events, Why};
 use super::votes::{BUCKETS, Counts};
 use super::{Config, Monitor, State, Statistics};
-use crate::artifact::crc::{Crc, crc32c};
+use crate::artifact::crc::Crc;
 use crate::running::Running;
+use crate::saved::{Reader, RestoreError, Saved, Writer, seal};
 
 /// Bytes of a saved monitor.
 pub const SAVED_BYTES: usize = 496;
-/// First bytes of a saved monitor: a name and a version.
-const TAG: [u8; 4] = *b"dbw1";
-
-/// Why bytes are not restored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RestoreError {
-    /// The bytes do not begin like a saved monitor.
-    NotSaved,
-    /// The bytes are damaged.
-    Checksum {
-        /// The checksum in the bytes.
-        stored: u32,
-        /// The checksum of the bytes.
-        computed: u32,
-    },
-    /// The monitor was saved with another configuration.
-    OtherConfig,
-    /// No inputs lead to this state.
-    State,
-}
-
-impl fmt::Display for RestoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::NotSaved => write!(f, "these bytes are not a saved monitor"),
-            Self::Checksum { stored, computed } => {
-                write!(f, "the saved monitor is damaged (checksum {computed:08x}, stored {stored:08x})")
-            }
-            Self::OtherConfig => write!(f, "the monitor was saved with another configuration"),
-            Self::State => write!(f, "no inputs lead to the state of this saved monitor"),
-        }
-    }
-}
-
-impl core::error::Error for RestoreError {}
-
-/// Puts numbers one behind the other.
-struct Writer<'a> {
-    rest: &'a mut [u8],
-}
-
-impl Writer<'_> {
-    fn put<const N: usize>(&mut self, bytes: [u8; N]) {
-        if let Some((place, rest)) = core::mem::take(&mut self.rest).split_first_chunk_mut::<N>() {
-            *place = bytes;
-            self.rest = rest;
-        }
-    }
-}
-
-/// Takes numbers one behind the other.
-struct Reader<'a> {
-    rest: &'a [u8],
-}
-
-impl Reader<'_> {
-    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (found, rest) = self.rest.split_first_chunk::<N>()?;
-        self.rest = rest;
-        Some(*found)
-    }
-
-    fn u32(&mut self) -> Option<u32> {
-        self.take().map(u32::from_le_bytes)
-    }
-
-    fn u64(&mut self) -> Option<u64> {
-        self.take().map(u64::from_le_bytes)
-    }
-
-    fn f32(&mut self) -> Option<f32> {
-        self.take().map(f32::from_le_bytes)
-    }
-
-    fn bool(&mut self) -> Option<bool> {
-        match self.take()? {
-            [0] => Some(false),
-            [1] => Some(true),
-            _ => None,
-        }
-    }
-}
 
 /// What a saved monitor must agree with.
 fn fingerprint(config: &Config) -> u32 {
@@ -130,7 +46,7 @@ impl Monitor {
     #[must_use]
     pub fn save(&self) -> [u8; SAVED_BYTES] {
         let mut bytes = [0; SAVED_BYTES];
-        let mut to = Writer { rest: bytes.get_mut(8..).unwrap_or_default() };
+        let mut to = Writer::new(&mut bytes);
         to.put(fingerprint(&self.config).to_le_bytes());
         let state = match self.state {
             State::Nominal => 1,
@@ -176,10 +92,7 @@ impl Monitor {
                 to.put(x.to_le_bytes());
             }
         }
-        let crc = crc32c(bytes.get(8..).unwrap_or_default());
-        let mut to = Writer { rest: &mut bytes };
-        to.put(TAG);
-        to.put(crc.to_le_bytes());
+        seal(&mut bytes, Saved::Monitor.tag());
         bytes
     }
 
@@ -188,19 +101,11 @@ impl Monitor {
     /// # Errors
     /// When the bytes are damaged, are not a saved monitor, or are one of another configuration. Nothing changes then.
     pub fn restore(&mut self, bytes: &[u8; SAVED_BYTES]) -> Result<(), RestoreError> {
-        let mut from = Reader { rest: bytes };
-        if from.take() != Some(TAG) {
-            return Err(RestoreError::NotSaved);
-        }
-        let stored = from.u32().ok_or(RestoreError::NotSaved)?;
-        let computed = crc32c(from.rest);
-        if stored != computed {
-            return Err(RestoreError::Checksum { stored, computed });
-        }
+        let mut from = Reader::new(bytes, Saved::Monitor)?;
         if from.u32() != Some(fingerprint(&self.config)) {
             return Err(RestoreError::OtherConfig);
         }
-        *self = self.read(&mut from).ok_or(RestoreError::State)?;
+        *self = self.read(&mut from).ok_or(RestoreError::Impossible { what: Saved::Monitor })?;
         Ok(())
     }
 
@@ -219,12 +124,12 @@ impl Monitor {
         let (now, in_state, silent) = (from.u32()?, from.u32()?, from.u32()?);
         let [youngest] = from.take()?;
         let drifting = from.bool()?;
-        let filled = u16::from_le_bytes(from.take()?);
+        let filled = from.u16()?;
         let mut buckets = [Counts { high: 0, calm: 0, rejected: 0 }; BUCKETS];
         for bucket in &mut buckets {
-            bucket.high = u16::from_le_bytes(from.take()?);
-            bucket.calm = u16::from_le_bytes(from.take()?);
-            bucket.rejected = u16::from_le_bytes(from.take()?);
+            bucket.high = from.u16()?;
+            bucket.calm = from.u16()?;
+            bucket.rejected = from.u16()?;
         }
         let votes = self.votes.restored(buckets, youngest, filled)?;
         let bets = Bets {

@@ -216,7 +216,7 @@ def resnet20(seeds, options):
         file = data("cifar10/ood_images_1k_each.npz").resolve()
         ood = f'{{ ood = "{file}:{key}" }}' if key else "{}"
         command = [options.dab, "train", experiment, "--set", "backbone.images.frozen=true", "--set", "training.epochs=2"]
-        command += ["--set", f"data.ood={ood}", "--no-baselines", "--quiet", "--out", folder / "run"]
+        command += ["--set", f"data.ood={ood}", "--no-baselines", "--quiet", "--force", "--out", folder / "run"]
         environment = {**os.environ, "DAB_DATA": str(file.parents[1])}
         subprocess.run([str(part) for part in command], check=True, env=environment, stdout=subprocess.DEVNULL)
         # What is new is the set that was asked for; at first, training and test images, told by their number.

@@ -1,106 +1,213 @@
-//! What a network that learnt numbers overlooks: a view of its raw inputs beside it.
+//! What a network that learnt overlooks: views of its raw inputs beside it.
 //!
 //! ```text
-//! training rows → folds → a network and a view of each → u of known and hidden rows → which of the two count
+//! training rows → folds → a network and views of each → g of known and hidden rows → which of the two count
 //! ```
 //!
 //! Hidden layers keep what predicts and may throw away what tells strangers apart. Learning must never find fewer of them
-//! than not learning, so both are judged on strangers made of training rows: clusters of inputs that are left out, and rows
-//! with one column of another row.
+//! than not learning, so both are judged on strangers made of training rows: classes that are left out; of a regression, and
+//! of two classes, clusters of inputs that are left out and rows with one column of another row.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use burn::tensor::Device;
+use dab_core::channels::Form;
 
 use super::{
-    JOINED, Wish, among,
+    FORMS, JOINED, Wish, among,
     folds::{self, Fold},
-    judge::{Judged, auroc, judge},
+    judge::{Both, Judged, auroc, judge},
+    norms,
     plan::{Filling, Rows},
 };
 use crate::{
     config::{
         Experiment,
-        retrofit::{Beside, Norm},
+        retrofit::{Beside, Norm, ViewConfig},
     },
-    data::{Split, Table},
+    data::{Split, Table, Targets},
     export::artifact,
-    learn::run::{self, Setting},
+    learn::{
+        logistic::Logistic,
+        retrofit::{classes, energy},
+        run::{self, Setting},
+    },
 };
 
-/// Networks that are trained to judge, at most.
+/// Networks that are trained to judge a regression, at most.
 const FOLDS: usize = 5;
+/// Networks that are trained to judge a classifier, at most: they have more to learn.
+const CLASS_FOLDS: usize = 3;
 
-/// A network of a fold's rows: what it says of known and hidden rows, and the bytes of its file.
-fn network(
-    experiment: &Experiment,
-    train: &Split,
-    fold: &Fold,
-    wish: &Wish,
-    device: &Device,
-) -> Result<(Judged, u64)> {
-    let setting =
-        Setting { seed: wish.seed, device: device.clone(), checkpoint: None, resume: false, machines: None };
-    let learnt = run::train(experiment, &train.select(&fold.places), &setting, &mut ())?;
-    let u = |rows: &Table| -> Result<Vec<f32>> { Ok(learnt.trained.score(rows, device)?.uncertainty) };
-    let none = Table { rows: 0, cols: train.inputs.cols, values: Vec::new() };
-    let bytes = artifact::artifact(&learnt.trained, &none, Vec::new())?.len() as u64;
-    Ok((Judged::of_distances([u(&fold.known)?, u(&fold.hidden)?]), bytes))
+/// How a network does in a fold, and the bytes of its file.
+struct Network {
+    judged: Judged,
+    bytes: u64,
+    /// Of known rows that did not fit, −ln p of their classes: by the network, and by softmax regression on the inputs.
+    likelihoods: Option<[f64; 2]>,
 }
 
-/// Views beside a network that predicts, chosen on training rows, and why.
+/// The experiment and the rows of a fold.
+fn within(experiment: &Experiment, train: &Split, fold: &Fold, hides: bool) -> (Experiment, Split) {
+    let mut experiment = experiment.clone();
+    let (Targets::Classes { count, .. }, true) = (&train.targets, hides) else {
+        return (experiment, train.select(&fold.places));
+    };
+    let codes = &mut experiment.bottleneck.codes;
+    *codes = (*codes * fold.classes).div_ceil(*count).max(1);
+    let targets = Targets::Classes { labels: fold.labels.clone(), count: fold.classes };
+    (experiment, Split { inputs: fold.fit.clone(), targets })
+}
+
+fn network(
+    experiment: &Experiment,
+    rows: &Split,
+    fold: &Fold,
+    seed: u64,
+    device: &Device,
+) -> Result<Network> {
+    let setting = Setting { seed, device: device.clone(), checkpoint: None, resume: false, machines: None };
+    let learnt = run::train(experiment, rows, &setting, &mut ())?;
+    let [known, hidden] =
+        [learnt.trained.score(&fold.known, device)?, learnt.trained.score(&fold.hidden, device)?];
+    let none = Table { rows: 0, cols: rows.inputs.cols, values: Vec::new() };
+    let bytes = artifact::artifact(&learnt.trained, &none, Vec::new())?.len() as u64;
+    let energies = matches!(rows.targets, Targets::Classes { count, .. } if count > 1)
+        .then(|| [energy(&known.outputs), energy(&hidden.outputs)]);
+    let likelihoods = match &rows.targets {
+        Targets::Classes { labels, count } if *count > 1 && !fold.known_labels.is_empty() => {
+            let linear = Logistic::fit((&rows.inputs, labels), (&fold.known, &fold.known_labels), *count)?;
+            let own = known.outputs.iter().zip(&fold.known_labels).zip(energy(&known.outputs));
+            let own: f64 = own.map(|((row, &label), energy)| f64::from(-row[label as usize] - energy)).sum();
+            Some([own / fold.known.rows as f64, linear.nll(&fold.known, &fold.known_labels)])
+        }
+        _ => None,
+    };
+    Ok(Network { judged: Judged::new([known.uncertainty, hidden.uncertainty], energies), bytes, likelihoods })
+}
+
+/// What is known about the rows, and the folds that judge.
+fn cut(train: &Split, outputs: usize, hides: bool, seed: u64) -> (Rows, Vec<Fold>) {
+    let (labels, count) = classes(&train.targets);
+    let mut counts = vec![0; count];
+    labels.iter().for_each(|&label| counts[label as usize] += 1);
+    let inputs = &train.inputs;
+    let rows = Rows { inputs: inputs.cols, outputs, counts, strings: 0, int8: false };
+    // The network's own distance makes a regression's band, so a code of the view may be a row.
+    let mut folds = match hides {
+        true => folds::folds(inputs, &labels, &rows, seed),
+        false => folds::clusters(inputs, &rows, |rows| rows, seed),
+    };
+    folds.truncate(if count > 1 { CLASS_FOLDS } else { FOLDS });
+    (rows, folds)
+}
+
+/// g of known and hidden rows by each of the views, fitted to a fold; none when they do not fit into its flash.
+fn seen(
+    views: &[ViewConfig],
+    fold: &Fold,
+    flash: Option<u64>,
+    seed: u64,
+) -> Result<Option<Vec<Both<Vec<f32>>>>> {
+    let room = flash.map(|flash| fold.rows.room(flash) / views.len().max(1) as u64);
+    let mut all = Vec::new();
+    for view in views {
+        let filling = if view.codes > 1 { Filling::Full } else { Filling::Single };
+        let size = fold.rows.size(view.norm, room, filling);
+        let judged = judge(fold, view.norm, &[view.ridge], &[size], seed)?;
+        let Some(Some(judged)) = judged.first() else { return Ok(None) };
+        all.push(judged.surprise(view.form)?);
+    }
+    Ok(Some(all))
+}
+
+/// Views beside a network, chosen on training rows, and why.
 ///
 /// # Errors
 /// When learning fails.
 pub fn beside(
     experiment: &Experiment,
     train: &Split,
-    outputs: usize,
     wish: &Wish,
     device: &Device,
 ) -> Result<(Beside, Vec<String>)> {
-    let inputs = &train.inputs;
-    // The network's own distance makes the band, so a code of the view may be a row.
-    let rows = Rows { inputs: inputs.cols, outputs, counts: vec![inputs.rows], strings: 0 };
-    let mut folds = folds::clusters(inputs, &rows, |rows| rows, wish.seed);
-    folds.truncate(FOLDS);
-    let (mut own, mut bytes) = (Vec::new(), 0);
+    let (outputs, hides) = match &train.targets {
+        Targets::Classes { count, .. } => (*count, *count > 2),
+        Targets::Regression(targets) => (targets.cols, false),
+    };
+    let (rows, folds) = cut(train, outputs, hides, wish.seed);
+    let mut networks = Vec::new();
     for fold in &folds {
-        let (judged, size) = network(experiment, train, fold, wish, device)?;
-        own.push(judged.surprise(dab_core::channels::Form::Distance)?);
-        bytes = size;
+        let (experiment, rows) = within(experiment, train, fold, hides);
+        networks.push(network(&experiment, &rows, fold, wish.seed, device)?);
     }
-    let left = Wish { flash: wish.flash.map(|flash| flash.saturating_sub(bytes)), ..*wish };
-    // Without room for a view, or rows that differ, the network judges alone.
-    let Some(view) = among(&folds, &[Norm::Columns], &rows, &left, &|_, _| ())
-        .ok()
-        .and_then(|choice| choice.views.into_iter().next())
-    else {
+    let Some(bytes) = networks.iter().map(|network| network.bytes).max() else {
         return Ok((Beside::default(), Vec::new()));
     };
-    let filling = if view.codes > 1 { Filling::Full } else { Filling::Single };
-    let mut found = [0.0; 3];
-    for (fold, own) in folds.iter().zip(&own) {
-        let room = left.flash.map(|flash| fold.rows.room(flash));
-        let size = fold.rows.size(view.norm, room, filling);
-        let judged = judge(fold, view.norm, &[view.ridge], &[size], wish.seed)?;
-        let Some(Some(judged)) = judged.first() else { return Ok((Beside::default(), Vec::new())) };
-        let seen = judged.surprise(view.form)?;
-        for (sum, views) in found.iter_mut().zip([&[own][..], &[&seen], &[own, &seen]]) {
-            *sum += auroc(views)? / folds.len() as f64;
+    let left = Wish { flash: wish.flash.map(|flash| flash.saturating_sub(bytes)), ..*wish };
+    let norms = if hides { norms(&train.inputs) } else { vec![Norm::Columns] };
+    // Without room for a view, or rows that differ, the network judges alone.
+    let Ok(choice) = among(&folds, &norms, &[Form::Distance], &rows, &left, &|_, _| ()) else {
+        return Ok((Beside::default(), Vec::new()));
+    };
+    let mut views_say = Vec::new();
+    for fold in &folds {
+        let Some(said) = seen(&choice.views, fold, left.flash, wish.seed)? else {
+            return Ok((Beside::default(), Vec::new()));
+        };
+        views_say.push(said);
+    }
+    // What the network's own score is made of: the energy of its logits, where there are any, if that finds more.
+    let forms = if hides { &FORMS[..] } else { &[Form::Distance] };
+    let mut best: Option<(Form, [f64; 3])> = None;
+    for &form in forms {
+        let mut found = [0.0; 3];
+        for (seen, network) in views_say.iter().zip(&networks) {
+            let own = network.judged.surprise(form)?;
+            let views: Vec<&Both<Vec<f32>>> = seen.iter().collect();
+            let both: Vec<&Both<Vec<f32>>> = std::iter::once(&own).chain(seen).collect();
+            for (sum, views) in found.iter_mut().zip([&[&own][..], &views, &both]) {
+                *sum += auroc(views)? / folds.len() as f64;
+            }
+        }
+        if best.as_ref().is_none_or(|(_, other)| found[2] > other[2]) {
+            best = Some((form, found));
         }
     }
-    let [network, alone, both] = found;
+    let (form, [network, alone, both]) = best.context("a network has a form")?;
+    let views = choice.views;
+    let words: Vec<String> = views.iter().map(|view| view.words(outputs > 1 && hides)).collect();
     let (chosen, taken) = if both >= network.max(alone) - JOINED {
-        (Beside { views: vec![view.clone()], alone: false }, "both are joined")
+        (Beside { views, alone: false, form }, "both are joined")
     } else if alone > network {
-        (Beside { views: vec![view.clone()], alone: true }, "the view alone judges")
+        (Beside { views, alone: true, form }, "the views alone judge")
     } else {
         (Beside::default(), "the network alone judges")
     };
+    let made = match hides {
+        true => "hidden classes",
+        false => "hidden clusters, rows with one column of another row",
+    };
     let reason = format!(
-        "strangers made of training rows (hidden clusters, rows with one column of another row) are found with AUROC \
-         {network:.4} by the network's distance, {alone:.4} by a view of its inputs ({}), {both:.4} by both: {taken}",
-        view.words(false)
+        "strangers made of training rows ({made}) are found with AUROC {network:.4} by the network's {}, {alone:.4} by \
+         views of its inputs ({}), {both:.4} by both: {taken}",
+        if form == Form::Distance { "distance" } else { "distance and energy" },
+        words.join("; ")
     );
-    Ok((chosen, vec![reason]))
+    let mut reasons = vec![reason];
+    let likelihoods: Vec<[f64; 2]> = networks.iter().filter_map(|network| network.likelihoods).collect();
+    if !likelihoods.is_empty() {
+        let mean = |which: usize| -> f64 {
+            likelihoods.iter().map(|both| both[which]).sum::<f64>() / likelihoods.len() as f64
+        };
+        let (own, linear) = (mean(0), mean(1));
+        let advice = match own < linear {
+            true => "learning predicts better",
+            false => "learning does not predict better, so leave it out (no --learn)",
+        };
+        reasons.push(format!(
+            "classes of rows that did not fit have a negative log-likelihood of {own:.4} by the network, {linear:.4} by \
+             softmax regression on the inputs: {advice}"
+        ));
+    }
+    Ok((chosen, reasons))
 }

@@ -38,6 +38,8 @@ pub struct Fold {
     pub classes: usize,
     /// Rows of the same classes that judge.
     pub known: Table,
+    /// Their classes; none of a regression.
+    pub known_labels: Vec<u32>,
     /// Rows of the hidden classes.
     pub hidden: Table,
     /// What is known about the fitting rows.
@@ -52,9 +54,9 @@ fn thinned(labels: &[u32], rows: usize, random: &mut Random) -> Vec<usize> {
     split::by_class(labels, 1.0 - rows as f64 / labels.len() as f64, random).0
 }
 
-/// All cuts of training rows; none when fewer than two classes have rows.
+/// All cuts of training rows, about which `rows` is known; none when fewer than two classes have rows.
 #[must_use]
-pub fn folds(inputs: &Table, labels: &[u32], strings: u64, seed: u64) -> Vec<Fold> {
+pub fn folds(inputs: &Table, labels: &[u32], rows: &Rows, seed: u64) -> Vec<Fold> {
     let chosen = thinned(labels, ROWS, &mut Random::new(seed, "fit/rows"));
     let of: Vec<u32> = chosen.iter().map(|&row| labels[row]).collect();
     let classes = of.iter().max().map_or(0, |&class| class as usize + 1);
@@ -71,7 +73,7 @@ pub fn folds(inputs: &Table, labels: &[u32], strings: u64, seed: u64) -> Vec<Fol
             let part = group * order.len() / groups..(group + 1) * order.len() / groups;
             let hidden: Vec<u32> = order[part].iter().map(|&place| present[place]).collect();
             let mut random = Random::new(seed, &format!("fit/fold/{repeat}/{group}"));
-            all.push(cut(inputs, &chosen, &of, &hidden, strings, &mut random));
+            all.push(cut(inputs, &chosen, &of, &hidden, rows, &mut random));
         }
     }
     all
@@ -91,9 +93,10 @@ pub fn clusters(inputs: &Table, rows: &Rows, most: impl Fn(usize) -> usize, seed
         (0..centres.rows).min_by(by_distance).unwrap_or(0) as u32
     };
     let labels: Vec<u32> = standardised.iter().map(nearest).collect();
-    let mut all = folds(inputs, &labels, rows.strings, seed);
+    let mut all = folds(inputs, &labels, rows, seed);
     for (index, fold) in all.iter_mut().enumerate() {
         fold.labels.fill(0);
+        fold.known_labels.clear();
         fold.classes = 1;
         fold.rows = Rows { counts: vec![most(fold.fit.rows)], ..rows.clone() };
         if inputs.cols > 1 {
@@ -120,7 +123,7 @@ fn cut(
     chosen: &[usize],
     labels: &[u32],
     hidden: &[u32],
-    strings: u64,
+    all: &Rows,
     random: &mut Random,
 ) -> Fold {
     let (mut strangers, mut rows, mut classes) = (Vec::new(), Vec::new(), Vec::new());
@@ -143,13 +146,14 @@ fn cut(
     labels.iter().for_each(|&label| counts[label as usize] += 1);
     let select =
         |places: &[usize]| inputs.select(&places.iter().map(|&place| rows[place]).collect::<Vec<_>>());
-    let known = Rows { inputs: inputs.cols, outputs: names.len(), counts, strings };
+    let known = Rows { outputs: names.len(), counts, ..all.clone() };
     Fold {
         fit: select(&fit),
         places: fit.iter().map(|&place| rows[place]).collect(),
         labels,
         classes: names.len(),
         known: select(&judge),
+        known_labels: judge.iter().map(|&place| dense[place]).collect(),
         hidden: inputs.select(&strangers),
         rows: known,
     }
@@ -165,10 +169,14 @@ mod tests {
         (Table { rows: count, cols: 2, values }, labels)
     }
 
+    fn known(inputs: usize, outputs: usize, counts: Vec<usize>) -> Rows {
+        Rows { inputs, outputs, counts, strings: 0, int8: false }
+    }
+
     #[test]
     fn every_class_is_hidden_once_a_repeat_and_never_fits() {
         let (inputs, labels) = rows(900, 4);
-        let folds = folds(&inputs, &labels, 0, 3);
+        let folds = folds(&inputs, &labels, &known(2, 4, vec![225; 4]), 3);
         assert_eq!(folds.len(), 2 * 4);
         let mut hidden = [0; 4];
         for fold in &folds {
@@ -188,7 +196,7 @@ mod tests {
     #[test]
     fn clusters_of_a_regression_are_hidden_one_by_one() {
         let (inputs, _) = rows(2000, 5);
-        let known = Rows { inputs: 2, outputs: 1, counts: vec![most_codes(2000)], strings: 0 };
+        let known = known(2, 1, vec![most_codes(2000)]);
         let folds = clusters(&inputs, &known, most_codes, 3);
         assert_eq!(folds.len(), CLUSTERS);
         // Each cluster once, and as many broken rows as judge.
@@ -206,11 +214,12 @@ mod tests {
     #[test]
     fn many_rows_are_thinned_and_many_classes_grouped() {
         let (inputs, labels) = rows(9000, 23);
-        let folds = folds(&inputs, &labels, 0, 0);
+        let all = known(2, 23, vec![391; 23]);
+        let folds = folds(&inputs, &labels, &all, 0);
         assert_eq!(folds.len(), 5);
         let total = folds[0].fit.rows + folds[0].known.rows + folds[0].hidden.rows;
         assert!((3900..4100).contains(&total), "{total}");
         assert!(folds.iter().map(|fold| 23 - fold.classes).sum::<usize>() == 23);
-        assert!(super::folds(&inputs, &vec![7; 9000], 0, 0).is_empty());
+        assert!(super::folds(&inputs, &vec![7; 9000], &all, 0).is_empty());
     }
 }

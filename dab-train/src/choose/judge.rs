@@ -35,10 +35,10 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// Of distances alone.
+    /// u, and E where there are logits.
     #[must_use]
-    pub const fn of_distances(distance: Both<Vec<f32>>) -> Self {
-        Self { distance, energy: None }
+    pub const fn new(distance: Both<Vec<f32>>, energy: Option<Both<Vec<f32>>>) -> Self {
+        Self { distance, energy }
     }
 
     /// g of the view's score, by its form; the known rows give the tails.

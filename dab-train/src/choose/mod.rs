@@ -38,7 +38,7 @@ use crate::{
 };
 
 /// Ridges that are tried, strongest whitening first.
-const RIDGES: [f64; 5] = [0.01, 0.1, 1.0, 10.0, 100.0];
+const RIDGES: [f64; 6] = [1e-4, 0.01, 0.1, 1.0, 10.0, 100.0];
 /// Forms that are tried. Joined is within noise of the sum, energy alone never wins by more than noise.
 const FORMS: [Form; 2] = [Form::Sum, Form::Distance];
 /// Sizes that are tried, the simpler first.
@@ -158,6 +158,12 @@ pub fn norms(inputs: &Table) -> Vec<Norm> {
     }
 }
 
+/// Whether a file of `flash` bytes keeps more axes with weights of one byte than with floats.
+#[must_use]
+pub fn wants_bytes(inputs: &Table, rows: &Rows, flash: Option<u64>) -> bool {
+    rows.lacks_axes(flash, most_views(rows, &norms(inputs), flash))
+}
+
 /// Views that fit beside one another: as many as leave each enough axes.
 fn most_views(rows: &Rows, norms: &[Norm], flash: Option<u64>) -> u64 {
     let enough = rows.inputs.min(AXES);
@@ -257,9 +263,10 @@ pub fn choose(
     wish: &Wish,
     progress: Progress,
 ) -> Result<Choice> {
-    let folds = folds::folds(inputs, labels, rows.strings, wish.seed);
+    let folds = folds::folds(inputs, labels, rows, wish.seed);
     ensure!(!folds.is_empty(), "choosing leaves classes out, and there are fewer than two");
-    among(&folds, &norms(inputs), rows, wish, progress)
+    let forms = if rows.classes() > 2 { &FORMS[..] } else { &FORMS[1..] };
+    among(&folds, &norms(inputs), forms, rows, wish, progress)
 }
 
 /// Chooses the view of a regression: columns are standardised, so that its decoder is a ridge regression; clusters of the
@@ -272,7 +279,7 @@ pub fn choose_clusters(inputs: &Table, rows: &Rows, wish: &Wish, progress: Progr
     if folds.is_empty() {
         return one_code(rows, wish, "all inputs are alike: there is nothing to choose by");
     }
-    among(&folds, &[Norm::Columns], rows, wish, progress)
+    among(&folds, &[Norm::Columns], &[Form::Distance], rows, wish, progress)
 }
 
 /// The view of a regression that needs no choosing: one code.
@@ -292,8 +299,15 @@ pub fn one_code(rows: &Rows, wish: &Wish, why: &str) -> Result<Choice> {
     Ok(sized(Choice { views, reasons: vec![why.to_owned()], ..Choice::default() }, rows, wish))
 }
 
-/// Chooses by folds among norms.
-fn among(folds: &[Fold], norms: &[Norm], rows: &Rows, wish: &Wish, progress: Progress) -> Result<Choice> {
+/// Chooses by folds among norms and forms.
+fn among(
+    folds: &[Fold],
+    norms: &[Norm],
+    forms: &[Form],
+    rows: &Rows,
+    wish: &Wish,
+    progress: Progress,
+) -> Result<Choice> {
     let begun = Instant::now();
     let most = most_views(rows, norms, wish.flash);
     let room = wish.flash.map(|flash| rows.room(flash) / most);
@@ -326,7 +340,6 @@ fn among(folds: &[Fold], norms: &[Norm], rows: &Rows, wish: &Wish, progress: Pro
         judged.push(fold.into_iter().collect::<Result<_>>()?);
     }
 
-    let forms = if rows.classes() > 2 { &FORMS[..] } else { &FORMS[1..] };
     let full =
         |norm, filling: usize| sizes(&folds[0], norm)[filling].is_some_and(|size| size.dim == rows.inputs);
     let candidates = scored(&judged, norms, forms, &full)?;

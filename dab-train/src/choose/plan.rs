@@ -1,7 +1,8 @@
 //! How many axes and codes a view may have in its share of the flash.
 //!
 //! ```text
-//! numbers of a view   2F (columns) + d (F + 1) + k (d + 1) + classes (d + 1)
+//! bytes of a view   4 · 2F (columns) + d · axis + 4 k (d + 1) + 4 classes (d + 1)
+//! axis              4 (F + 1), or F + 8 where weights are bytes and each axis has a scale
 //! d  as large as leaves room for `WANTED` codes;   k  what is left
 //! ```
 
@@ -35,6 +36,8 @@ pub struct Rows {
     pub counts: Vec<usize>,
     /// Bytes of names and other strings in the file.
     pub strings: u64,
+    /// Whether weights are stored in one byte each.
+    pub int8: bool,
 }
 
 /// Size of a view.
@@ -84,24 +87,43 @@ impl Rows {
                 if filling == Filling::Single { 1 } else { self.counts.iter().copied().max().unwrap_or(1) };
             return Some(self.sized(most, each));
         };
-        let numbers = (room / NUMBER) as usize;
-        let columns = if norm.has_columns() { 2 * inputs } else { 0 };
         let wanted = match filling {
             Filling::Single => classes,
             Filling::Full => WANTED.0.min(WANTED.1 * classes).min(rows).max(classes),
         };
-        let free = numbers.checked_sub(columns + self.outputs + wanted)?;
-        let dim = most.min(free / (inputs + 1 + self.outputs + wanted));
+        let numbers = |count: usize| NUMBER * count as u64;
+        let free = room.checked_sub(self.columns(norm) + numbers(self.outputs + wanted))?;
+        let dim = most.min((free / (self.axis() + numbers(self.outputs + wanted))) as usize);
         if dim < LEAST_AXES.min(inputs) {
             return None;
         }
-        let left = numbers.checked_sub(columns + dim * (inputs + 1) + self.outputs * (dim + 1))?;
-        let codes = left / (dim + 1);
+        let left = room
+            .checked_sub(self.columns(norm) + dim as u64 * self.axis() + numbers(self.outputs * (dim + 1)))?;
+        let codes = (left / numbers(dim + 1)) as usize;
         if codes < classes {
             return None;
         }
         let each = if filling == Filling::Single { 1 } else { self.each(codes) };
         Some(self.sized(dim, each))
+    }
+
+    /// Bytes of one axis: its weights, its bias, and its scale where weights are bytes.
+    fn axis(&self) -> u64 {
+        let inputs = self.inputs as u64;
+        if self.int8 { inputs + 2 * NUMBER } else { NUMBER * (inputs + 1) }
+    }
+
+    /// Bytes of what standardises the columns.
+    fn columns(&self, norm: Norm) -> u64 {
+        if norm.has_columns() { NUMBER * 2 * self.inputs as u64 } else { 0 }
+    }
+
+    /// Whether floats leave axes out that bytes may keep, when `views` views share a file of `flash` bytes.
+    #[must_use]
+    pub fn lacks_axes(&self, flash: Option<u64>, views: u64) -> bool {
+        let room = flash.map(|flash| self.room(flash) / views);
+        let size = self.size(Norm::Columns, room, Filling::Full);
+        size.is_none_or(|size| size.dim < self.inputs.min(MOST_AXES))
     }
 
     fn sized(&self, dim: usize, each: usize) -> Size {
@@ -128,14 +150,13 @@ impl Rows {
     /// Bytes of a file with these views; the base always has a decoder, of the inputs where it is the user's own.
     #[must_use]
     pub fn bytes(&self, views: &[ViewConfig], own_head: bool) -> u64 {
-        let numbers = |(index, view): (usize, &ViewConfig)| {
+        let view = |(index, view): (usize, &ViewConfig)| {
             let Size { dim, codes, .. } = self.of(view);
-            let columns = if view.norm.has_columns() { 2 * self.inputs } else { 0 };
             let decoder =
                 self.decoder_inputs(index, view, dim, own_head).map_or(0, |n| self.outputs * (n + 1));
-            (columns + dim * (self.inputs + 1) + codes * (dim + 1) + decoder) as u64
+            self.columns(view.norm) + dim as u64 * self.axis() + NUMBER * (codes * (dim + 1) + decoder) as u64
         };
-        self.overhead() + NUMBER * views.iter().enumerate().map(numbers).sum::<u64>()
+        self.overhead() + views.iter().enumerate().map(view).sum::<u64>()
     }
 
     /// Multiply-adds of one input.
@@ -178,7 +199,7 @@ mod tests {
     use dab_core::channels::Form;
 
     fn rows(inputs: usize, classes: usize, each: usize) -> Rows {
-        Rows { inputs, outputs: classes, counts: vec![each; classes], strings: 100 }
+        Rows { inputs, outputs: classes, counts: vec![each; classes], strings: 100, int8: false }
     }
 
     fn view(norm: Norm, size: Size) -> ViewConfig {
@@ -187,11 +208,15 @@ mod tests {
 
     #[test]
     fn views_fill_the_flash_and_no_more() {
+        const FLASH: [u64; 4] = [16 << 10, 64 << 10, 128 << 10, 1 << 20];
         for (inputs, classes, each) in
             [(64, 8, 150), (64, 10, 4000), (384, 150, 90), (8, 3, 40), (2048, 10, 100)]
         {
-            let rows = rows(inputs, classes, each);
-            for flash in [16 << 10, 64 << 10, 128 << 10, 1 << 20] {
+            let floats = rows(inputs, classes, each);
+            let bytes = Rows { int8: true, ..floats.clone() };
+            for (rows, flash) in
+                [&floats, &bytes].into_iter().flat_map(|rows| FLASH.map(|flash| (rows, flash)))
+            {
                 for views in 1..=3_u64 {
                     let share = rows.room(flash) / views;
                     for norm in [Norm::Raw, Norm::Columns, Norm::L2] {
@@ -207,6 +232,16 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn bytes_keep_axes_that_floats_leave_out() {
+        let floats = rows(512, 10, 1000);
+        let bytes = Rows { int8: true, ..floats.clone() };
+        let axes =
+            |rows: &Rows| rows.size(Norm::Columns, Some(rows.room(128 << 10)), Filling::Full).unwrap().dim;
+        assert!(axes(&bytes) > axes(&floats) && floats.lacks_axes(Some(128 << 10), 1));
+        assert!(!rows(8, 10, 1000).lacks_axes(Some(128 << 10), 3) && !floats.lacks_axes(None, 3));
     }
 
     #[test]

@@ -30,10 +30,10 @@ pub(super) fn reasons(
             (false, true) => "one code",
             (false, false) => "one code a class",
         };
-        let tie = if best > candidate.auroc {
-            format!(", within {TIE} of the best of its norm ({best:.4}) and simpler")
-        } else {
-            String::new()
+        let tie = match best - candidate.auroc {
+            less if less <= 0.0 => String::new(),
+            less if less <= TIE => format!(", within {TIE} of the best of its norm ({best:.4}) and simpler"),
+            _ => format!(" ({best:.4} without the energy, which sees strangers that no hidden class plays)"),
         };
         reasons.push(format!(
             "{}: ridge {}, {codes}, {}: AUROC {:.4}{tie}",

@@ -12,7 +12,7 @@ use crate::{
         folder::{METRICS, MODEL},
         plot::{Lane, compare},
     },
-    support::files::AtomicFile,
+    support::files::save,
 };
 
 /// Compare runs: a table, and a plot
@@ -65,8 +65,7 @@ pub fn run(args: &Args) -> Result<()> {
     columns.sort_by_key(|name| rank(name));
     super::print(&table(&found, &columns))?;
     if let Some(path) = &args.csv {
-        AtomicFile::write(path, &csv_table(&found, &columns)?)
-            .with_context(|| format!("cannot write `{}`", path.display()))?;
+        save(path, csv_table(&found, &columns)?)?;
     }
     let lanes: Vec<Lane> = columns
         .iter()
@@ -78,8 +77,7 @@ pub fn run(args: &Args) -> Result<()> {
         .collect();
     let names: Vec<String> = found.iter().map(|run| run.name.clone()).collect();
     let drawing = compare("Runs on their test and OOD rows", &names, &lanes)?;
-    AtomicFile::write(&args.output, drawing.file().as_bytes())
-        .with_context(|| format!("cannot write `{}`", args.output.display()))?;
+    save(&args.output, drawing.file())?;
     super::print(&format!("plot in {}\n", args.output.display()))
 }
 

@@ -6,9 +6,9 @@ use anyhow::{Context, Result};
 use burn::tensor::Device;
 
 use crate::{
-    config::{Experiment, ImageBackbone, Rule},
-    data::{self, DataConfig, Loaded, Targets, images, sets::Known},
-    learn::epoch::Rdfc,
+    config::{Bottleneck, ConvPrecision, Experiment, ImageBackbone, Rule},
+    data::{self, DataConfig, Loaded, images, sets::Known},
+    learn::{epoch::Rdfc, run::predicted},
     measure::cost::{Cost, odd_size},
     model::{network::Output, resnet::CHANNELS},
 };
@@ -32,29 +32,23 @@ struct Size {
 pub fn plan(experiment: &Experiment) -> Result<String> {
     let size = size(experiment)?;
     let mut text = format!("{}\n", experiment.name);
+    let mut line = |name: &str, words: String| text += &format!("  {name:13} {words}\n");
     let note = if size.published { " (as published; the data are not here)" } else { "" };
-    writeln!(text, "  examples      {}{note}", size.examples)?;
+    line("examples", format!("{}{note}", size.examples));
     if let Some(retrofit) = &experiment.retrofit {
-        writeln!(text, "  inputs        {}", size.inputs)?;
-        let flash = retrofit.flash.map_or_else(|| "no limit".to_owned(), |bytes| format!("{bytes} bytes"));
-        writeln!(text, "  flash         {flash}")?;
+        let classes = matches!(size.output, Output::Classes(_));
+        line("inputs", size.inputs.to_string());
+        line("flash", retrofit.flash.map_or_else(|| "no limit".to_owned(), |bytes| format!("{bytes} bytes")));
         for (index, view) in retrofit.views.iter().enumerate() {
-            writeln!(
-                text,
-                "  view {index}        {}",
-                view.words(matches!(size.output, Output::Classes(_)))
-            )?;
+            line(&format!("view {index}"), view.words(classes));
         }
         if retrofit.views.is_empty() {
-            writeln!(
-                text,
-                "  views         {}",
-                match (retrofit.fast, size.output) {
-                    (true, _) => "fixed",
-                    (false, Output::Classes(_)) => "chosen by leaving classes out",
-                    (false, Output::Regression(..)) => "chosen by leaving clusters of inputs out",
-                }
-            )?;
+            let how = match (retrofit.fast, classes) {
+                (true, _) => "fixed",
+                (false, true) => "chosen by leaving classes out",
+                (false, false) => "chosen by leaving clusters of inputs out",
+            };
+            line("views", how.to_owned());
         }
         return Ok(text);
     }
@@ -68,12 +62,18 @@ pub fn plan(experiment: &Experiment) -> Result<String> {
         let weights = weights(images, size.published)?;
         let side = (size.inputs / CHANNELS).isqrt();
         shape = format!("{CHANNELS}×{side}×{side} → {:?} → {}", images.network, images.network.features());
-        writeln!(text, "  image network {:.2} G multiply-adds an image, forward", cost.images as f64 / 1e9)?;
-        if let Some(note) = weights {
-            writeln!(text, "  weights       {note}")?;
-        }
-        if let Some(odd) = odd_size(experiment, side) {
-            writeln!(text, "  image size    {odd}")?;
+        let adds = cost.images as f64 / 1e9;
+        line("image network", format!("{adds:.2} G multiply-adds an image, forward"));
+        weights.into_iter().for_each(|note| line("weights", note));
+        odd_size(experiment, side).into_iter().for_each(|odd| line("image size", odd));
+        let precision = match experiment.training.precision {
+            ConvPrecision::F32 => None,
+            ConvPrecision::Tf32 => Some("tf32: f32 with 10 bits of mantissa, on NVIDIA's GPUs from sm_80 on"),
+            ConvPrecision::Bf16 => Some("bf16"),
+            ConvPrecision::F16 => Some("f16, with a scaled loss"),
+        };
+        if let (Some(precision), false) = (precision, images.frozen) {
+            line("convolutions", format!("multiply in {precision}; everything else is f32"));
         }
         if images.frozen {
             cost.images = 0;
@@ -82,48 +82,34 @@ pub fn plan(experiment: &Experiment) -> Result<String> {
     for layer in &experiment.backbone.layers {
         write!(shape, " → {}", layer.units)?;
     }
-    let bottleneck = &experiment.bottleneck;
-    let head = bottleneck.covariance.outputs(bottleneck.dim);
-    writeln!(
-        text,
-        "  shapes        {shape} → {head} ({:?}, d {}, k {}) → {outputs}",
-        bottleneck.covariance, bottleneck.dim, bottleneck.codes
-    )?;
-    writeln!(
-        text,
-        "  bottleneck    {} multiply-adds an example, {:.3} % of a forward pass",
-        cost.bottleneck,
-        100.0 * cost.share()
-    )?;
-    let parameters = (model.network.parameter_count() + model.codebook.means.len()) as u64;
-    writeln!(
-        text,
-        "  parameters    {parameters} learnt, of which {} are code means",
-        model.codebook.means.len()
-    )?;
-    let batch = if experiment.training.batch == 0 { size.examples } else { experiment.training.batch };
-    let parts = experiment.training.accumulate * experiment.training.replicas;
+    let Bottleneck { covariance, dim, codes, .. } = experiment.bottleneck;
+    let head = covariance.outputs(dim);
+    line("shapes", format!("{shape} → {head} ({covariance:?}, d {dim}, k {codes}) → {outputs}"));
+    let (own, percent) = (cost.bottleneck, 100.0 * cost.share());
+    line("bottleneck", format!("{own} multiply-adds an example, {percent:.3} % of a forward pass"));
+    let means = model.codebook.means.len();
+    let parameters = (model.network.parameter_count() + means) as u64;
+    line("parameters", format!("{parameters} learnt, of which {means} are code means"));
+    let training = &experiment.training;
+    let (batch, parts) = (training.batch_of(size.examples), training.accumulate * training.replicas);
     // Values, gradients and momentum; Adam keeps a second moment.
     let copies = if experiment.optimiser.rule == Rule::Sgd { 3 } else { 4 };
     let gib = |numbers: u64| (numbers * NUMBER) as f64 / f64::from(1 << 30);
     let part = batch.div_ceil(parts);
-    writeln!(
-        text,
-        "  memory        {:.2} GiB parameters, gradients, momentum + {:.2} GiB activations of {part} examples (f32, estimate)",
-        gib(copies * parameters),
-        gib((cost.kept + inputs as u64) * part as u64)
-    )?;
-    let steps = size.examples.div_ceil(batch.max(1));
-    let epochs = experiment.training.epochs;
+    let (kept, activations) = (gib(copies * parameters), gib((cost.kept + inputs as u64) * part as u64));
+    line(
+        "memory",
+        format!(
+            "{kept:.2} GiB parameters, gradients, momentum + {activations:.2} GiB activations of {part} examples (f32, estimate)"
+        ),
+    );
+    let (steps, epochs) = (size.examples.div_ceil(batch.max(1)), training.epochs);
     let cut = if parts > 1 { format!(", in {parts} parts each") } else { String::new() };
-    writeln!(
-        text,
-        "  steps         {steps} an epoch × {epochs} epochs = {}, batch {batch}{cut}",
-        steps * epochs
-    )?;
+    let all = steps * epochs;
+    line("steps", format!("{steps} an epoch × {epochs} epochs = {all}, batch {batch}{cut}"));
     if let Some(images) = frozen {
-        let table = size.examples as u64 * images.network.features() as u64;
-        writeln!(text, "  features      {:.2} GiB, computed once and kept on disk", gib(table))?;
+        let table = gib(size.examples as u64 * images.network.features() as u64);
+        line("features", format!("{table:.2} GiB, computed once and kept on disk"));
     }
     Ok(text)
 }
@@ -142,10 +128,7 @@ fn weights(images: &ImageBackbone, published: bool) -> Result<Option<String>> {
 fn size(experiment: &Experiment) -> Result<Size> {
     match (experiment.data.load(experiment.seed, &data::data_root()), &experiment.data) {
         (Ok(Loaded::Rows(task, _)), _) => {
-            let output = match &task.train.targets {
-                Targets::Regression(values) => Output::Regression(values.cols, experiment.objective.variance),
-                Targets::Classes { count, .. } => Output::Classes(*count),
-            };
+            let (output, _) = predicted(experiment, &task.train.targets);
             let (examples, inputs) = (task.train.inputs.rows, task.train.inputs.cols);
             Ok(Size { examples, inputs, output, published: false })
         }

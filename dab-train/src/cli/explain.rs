@@ -199,7 +199,7 @@ impl Explanation {
         let percent = rounded(100.0 * p);
         let mut words = format!(
             "{}: {meaning}; at most {percent} % of familiar inputs are this {} (p = {})\n",
-            text::verdict(verdict),
+            verdict.name(),
             if self.assessment.unfamiliarity.is_some() { "strange" } else { "far" },
             rounded(p)
         );
@@ -336,7 +336,7 @@ fn describe_json(args: &Args, explanation: &Explanation) -> Value {
         "uncertainty": number(assessment.uncertainty),
         "saturated": assessment.saturated,
         "p_value": assessment.p_value.map(number),
-        "verdict": assessment.verdict.map(text::verdict),
+        "verdict": assessment.verdict.map(Verdict::name),
         "unfamiliarity": assessment.unfamiliarity.map(number),
         "ambiguity": assessment.ambiguity.map(number),
         "ambiguity_p": assessment.ambiguity_p.map(number),

@@ -9,7 +9,7 @@ use crate::{
         c_source::{c_source, check_name},
         model_file::ModelFile,
     },
-    support::files::AtomicFile,
+    support::files::save,
 };
 
 /// Write a model as C source, for firmware without files
@@ -55,9 +55,6 @@ pub fn run(args: &Args) -> Result<()> {
     let header = args.header.as_deref().map(header_name).transpose()?;
     let text = c_source(name, header, &artifact, &model)?;
     let mut written = args.c.display().to_string();
-    let write = |to: &Path, text: &str| {
-        AtomicFile::write(to, text.as_bytes()).with_context(|| format!("cannot write `{}`", to.display()))
-    };
     // The header first: a C file that includes one that is not there would be of no use.
     if let (Some(to), Some(text)) = (&args.header, &text.header) {
         if std::path::absolute(to)? == std::path::absolute(&args.c)? {
@@ -66,10 +63,10 @@ pub fn run(args: &Args) -> Result<()> {
                 to.display()
             );
         }
-        write(to, text)?;
+        save(to, text)?;
         written = format!("{written}, {}", to.display());
     }
-    write(&args.c, &text.source)?;
+    save(&args.c, &text.source)?;
     let (flash, scratch) = (artifact.bytes().len(), 4 * model.scratch_len());
     super::print(&format!("{written}: `{name}`, {flash} bytes of flash, {scratch} bytes of scratch\n"))
 }

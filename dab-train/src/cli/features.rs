@@ -1,5 +1,8 @@
 //! `dab features`: pictures in, what an image network makes of them out, for any framework.
 
+#[cfg(feature = "parquet")]
+mod parquet;
+
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -8,6 +11,7 @@ use zip::{ZipWriter, write::SimpleFileOptions};
 
 use super::{
     pictures::{Eye, NetworkArgs, Place},
+    score::is_named_parquet,
     text::plural,
 };
 use crate::{
@@ -34,12 +38,14 @@ const ALIGNED: usize = 64;
 /// decoded, resized and normalised as in training: `dab inspect` of a model prints the rule.
 ///
 /// Into x.npy go the features, one row per picture, in float32. Into x.npz go three arrays: features, names (the files),
-/// and labels, if every source has some: the names of class folders, or the labels of an array.
+/// and labels, if every source has some: the names of class folders, or the labels of an array. Into x.parquet go the same
+/// three as columns; features are lists. Parquet needs a dab that was built with it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   dab features pictures/ --run runs/insects -o features.npy
   dab features train/ --network resnet50 --backbone resnet50-0676ba61.pth -o train.npz
-  dab fit --features train.npz:features --labels train.npz:labels")]
+  dab fit --features train.npz:features --labels train.npz:labels
+  dab features train/ --run runs/insects -o train.parquet")]
 pub struct Args {
     /// Pictures, folders of them, arrays of images
     #[arg(value_name = "SOURCE", required = true)]
@@ -52,53 +58,54 @@ pub struct Args {
     #[command(flatten)]
     network: NetworkArgs,
 
-    /// Where to write them: a file named .npy or .npz
+    /// Where to write them: a file named .npy, .npz or .parquet
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 }
 
+/// What is written, by the name of the file.
+#[derive(Clone, Copy, PartialEq)]
+enum Form {
+    Npy,
+    Npz,
+    #[cfg(feature = "parquet")]
+    Parquet,
+}
+
+impl Form {
+    fn of(path: &Path) -> Result<Self> {
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("npy") => Ok(Self::Npy),
+            Some("npz") => Ok(Self::Npz),
+            #[cfg(feature = "parquet")]
+            _ if is_named_parquet(path) => Ok(Self::Parquet),
+            #[cfg(not(feature = "parquet"))]
+            _ if is_named_parquet(path) => bail!("{}", crate::data::rows::WITHOUT_PARQUET),
+            _ => bail!("-o {}: expected a name that ends in .npy, .npz or .parquet", path.display()),
+        }
+    }
+}
+
 /// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
-    let archive = match args.output.extension().and_then(|extension| extension.to_str()) {
-        Some("npy") => false,
-        Some("npz") => true,
-        _ => bail!("-o {}: expected a name that ends in .npy or .npz", args.output.display()),
-    };
+    let form = Form::of(&args.output)?;
     let eye = eye(args)?;
     let (sets, labels) = read(args, &eye)?;
     let rows: usize = sets.iter().map(ImageSet::len).sum();
     ensure!(rows > 0, "there is no picture");
     let here = || format!("cannot write `{}`", args.output.display());
-    let mut file = AtomicFile::create(&args.output).with_context(here)?;
-    if archive {
-        let mut zip = ZipWriter::new_stream(file);
-        let options = SimpleFileOptions::default().large_file(true);
-        zip.start_file("features.npy", options).with_context(here)?;
-        features(&eye, &sets, rows, &mut zip).with_context(here)?;
-        let names =
-            sets.iter().flat_map(|set| (0..set.len()).map(|index| set.name(index))).collect::<Vec<_>>();
-        zip.start_file("names.npy", options).with_context(here)?;
-        zip.write_all(&words(&names)).with_context(here)?;
-        if let Some(labels) = &labels {
-            zip.start_file("labels.npy", options).with_context(here)?;
-            let bytes = match labels {
-                Labels::Words(labels) => words(labels),
-                Labels::Numbers(numbers) => {
-                    let values = numbers.iter().flat_map(|number| number.to_le_bytes());
-                    npy_header("<i8", &[numbers.len()]).into_iter().chain(values).collect()
-                }
-            };
-            zip.write_all(&bytes).with_context(here)?;
-        }
-        zip.finish().with_context(here)?.into_inner().commit().with_context(here)?;
-    } else {
-        features(&eye, &sets, rows, &mut file).with_context(here)?;
-        file.commit().with_context(here)?;
-    }
-    let arrays = match (archive, &labels) {
-        (false, _) => String::new(),
-        (true, None) => " (features, names)".to_owned(),
-        (true, Some(_)) => " (features, names, labels)".to_owned(),
+    let file = AtomicFile::create(&args.output).with_context(here)?;
+    let file = match form {
+        Form::Npy => npy(&eye, &sets, rows, file),
+        Form::Npz => npz(&eye, &sets, rows, labels.as_ref(), file),
+        #[cfg(feature = "parquet")]
+        Form::Parquet => parquet_file(&eye, &sets, labels.as_ref(), file),
+    };
+    file.with_context(here)?.commit().with_context(here)?;
+    let arrays = match (form, &labels) {
+        (Form::Npy, _) => "",
+        (_, None) => " (features, names)",
+        (_, Some(_)) => " (features, names, labels)",
     };
     super::print(&format!(
         "{}{arrays}: {} of {}\n",
@@ -148,9 +155,12 @@ fn read(args: &Args, eye: &Eye) -> Result<(Vec<ImageSet>, Option<Labels>)> {
     Ok((sets, labels))
 }
 
-/// An npy file of all features, some rows at a time.
-fn features(eye: &Eye, sets: &[ImageSet], rows: usize, out: &mut dyn Write) -> Result<()> {
-    out.write_all(&npy_header("<f4", &[rows, eye.features()]))?;
+/// Features of all pictures, in order and some rows at a time.
+fn each_chunk(
+    eye: &Eye,
+    sets: &[ImageSet],
+    mut take: impl FnMut(&ImageSet, &[usize], &[f32]) -> Result<()>,
+) -> Result<()> {
     for set in sets {
         let indices: Vec<usize> = (0..set.len()).collect();
         for indices in indices.chunks(eye.chunk()) {
@@ -158,10 +168,61 @@ fn features(eye: &Eye, sets: &[ImageSet], rows: usize, out: &mut dyn Write) -> R
             if let Some(fault) = faults.into_iter().flatten().next() {
                 return Err(fault.context("leave this file out"));
             }
-            write_floats(&features, out)?;
+            take(set, indices, &features)?;
         }
     }
     Ok(())
+}
+
+/// An npy file of all features.
+fn npy<W: Write>(eye: &Eye, sets: &[ImageSet], rows: usize, mut out: W) -> Result<W> {
+    out.write_all(&npy_header("<f4", &[rows, eye.features()]))?;
+    each_chunk(eye, sets, |_, _, features| Ok(write_floats(features, &mut out)?))?;
+    Ok(out)
+}
+
+/// An npz file of features, names and labels.
+fn npz(
+    eye: &Eye,
+    sets: &[ImageSet],
+    rows: usize,
+    labels: Option<&Labels>,
+    out: AtomicFile,
+) -> Result<AtomicFile> {
+    let mut zip = ZipWriter::new_stream(out);
+    let options = SimpleFileOptions::default().large_file(true);
+    zip.start_file("features.npy", options)?;
+    npy(eye, sets, rows, &mut zip)?;
+    let names = sets.iter().flat_map(|set| (0..set.len()).map(|index| set.name(index))).collect::<Vec<_>>();
+    zip.start_file("names.npy", options)?;
+    zip.write_all(&words(&names))?;
+    if let Some(labels) = labels {
+        zip.start_file("labels.npy", options)?;
+        let bytes = match labels {
+            Labels::Words(labels) => words(labels),
+            Labels::Numbers(numbers) => {
+                let values = numbers.iter().flat_map(|number| number.to_le_bytes());
+                npy_header("<i8", &[numbers.len()]).into_iter().chain(values).collect()
+            }
+        };
+        zip.write_all(&bytes)?;
+    }
+    Ok(zip.finish()?.into_inner())
+}
+
+#[cfg(feature = "parquet")]
+fn parquet_file(
+    eye: &Eye,
+    sets: &[ImageSet],
+    labels: Option<&Labels>,
+    out: AtomicFile,
+) -> Result<AtomicFile> {
+    let mut file = parquet::FeatureWriter::new(out, eye.features(), labels)?;
+    each_chunk(eye, sets, |set, indices, features| {
+        let names: Vec<String> = indices.iter().map(|&index| set.name(index)).collect();
+        file.write(&names, features)
+    })?;
+    file.finish()
 }
 
 fn write_floats(numbers: &[f32], out: &mut dyn Write) -> io::Result<()> {

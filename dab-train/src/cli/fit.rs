@@ -64,7 +64,8 @@ pub struct Args {
     /// Inputs that your network has not seen: they calibrate in place of held-out rows; no labels needed
     #[arg(long, value_name = "FILE")]
     calibration: Option<String>,
-    /// The last layer of your network, safetensors with weight [classes, inputs] and bias: it gives class and ambiguity
+    /// The last layer of your network, safetensors with weight [classes, inputs] and bias: it gives class and ambiguity; the
+    /// outputs are its logits less their mean
     #[arg(long, value_name = "FILE", conflicts_with_all = ["learn", "targets"])]
     head: Option<PathBuf>,
     /// Bytes that the model may have: 16K, 128K, 1M, or none for no limit

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use dab_core::{Model, Rates};
 
 use crate::{
-    data::rows::{Header, Layout, RowReader, RowSource, TextFormat},
+    data::rows::{Header, Layout, RowError, RowReader, RowSource, TextFormat},
     export::model_file::ModelFile,
 };
 
@@ -53,6 +53,7 @@ pub struct InputArgs {
 fn delimiter(text: &str) -> Result<u8, String> {
     match text.as_bytes() {
         b"tab" | b"\\t" => Ok(b'\t'),
+        b"\"" | b"\n" | b"\r" => Err("quotes and ends of lines cannot separate fields".into()),
         &[byte] if byte.is_ascii() => Ok(byte),
         _ => Err("one character, or the word tab".into()),
     }
@@ -96,6 +97,26 @@ impl InputArgs {
     pub fn open_other(&self, file: &Path, artifact: &ModelFile, model: &Model<'_>) -> Result<RowReader> {
         RowReader::open(&RowSource::new(file), &self.layout(artifact, model))
     }
+}
+
+/// Does `then` with every row and its number, which counts from 1. A row that cannot be read ends it; `note` is said of it.
+pub fn each_row(
+    rows: &mut RowReader,
+    source: &RowSource,
+    inputs: usize,
+    note: &str,
+    mut then: impl FnMut(u64, &[f32]) -> Result<()>,
+) -> Result<()> {
+    let mut row = vec![0.0; inputs];
+    for number in 1.. {
+        match rows.next_into(&mut row) {
+            Ok(true) => then(number, &row)?,
+            Ok(false) => break,
+            Err(RowError::Bad(bad)) => bail!("{source}: {bad}{note}"),
+            Err(RowError::End(error)) => return Err(error.context(source.to_string())),
+        }
+    }
+    Ok(())
 }
 
 /// False-alarm rates other than the model's.

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::text::{self, bar, grouped, number, plural, rounded};
 use crate::export::model_file::ModelFile;
+use crate::measure::stream::file::MonitorFile;
 
 /// A codebook of up to this many codes is shown whole.
 const SMALL: usize = 16;
@@ -21,7 +22,7 @@ const FEW: usize = 8;
 ///
 /// Shape and layers, flash and scratch bytes, multiply-adds per call, the codes with their priors and volumes
 /// (half the log-determinant of their covariance, nats: the larger, the wider), the views of an input with their
-/// forms and bytes, the scores at which the verdict changes, and the strings that travel in the file. The identity is a checksum of the model: two
+/// forms and bytes, the scores at which the verdict changes, the monitor, and the strings that travel in the file. The identity is a checksum of the model: two
 /// files with the same one hold the same model and strings.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -57,10 +58,11 @@ fn volume(log_det: f32) -> f32 {
     0.5 * log_det
 }
 
-/// The format that the model needs: 1.0, or 1.1 with channels.
+/// The format that the model needs: 1.0, 1.1 with channels, or 1.2.
 fn format(model: &Model<'_>) -> String {
     let (meta, channels) = (model.meta(), model.channels_meta().is_some());
-    let minor = if meta.norms != 0 || meta.int8 { 2 } else { u8::from(channels) };
+    let more = model.taught().is_some() || model.monitor_config().is_some();
+    let minor = if meta.norms != 0 || meta.int8 || more { 2 } else { u8::from(channels) };
     format!("{MAJOR}.{minor}")
 }
 
@@ -80,6 +82,9 @@ fn describe(args: &Args, artifact: &ModelFile, model: &Model<'_>) -> Result<Stri
         writeln!(t, "taught       {}", plural(taught.len() as u64, "code"))?;
     }
     describe_calibration(&mut t, model)?;
+    if let Some(monitor) = MonitorFile::of_model(model) {
+        describe_monitor(&mut t, &monitor)?;
+    }
     writeln!(t, "self-test    {}", plural(model.meta().self_test.vectors.into(), "known answer"))?;
     for (i, (key, value)) in artifact.info.iter().enumerate() {
         // Hexadecimal words, one for each input: nobody reads those.
@@ -262,6 +267,60 @@ fn describe_calibration(t: &mut String, model: &Model<'_>) -> Result<()> {
     Ok(())
 }
 
+fn describe_monitor(t: &mut String, monitor: &MonitorFile) -> Result<()> {
+    let MonitorFile { config: c, tick } = monitor;
+    writeln!(
+        t,
+        "monitor      spike: {} of the last {} above {}; ticks of {tick:?} s",
+        c.enter_votes,
+        plural(c.window.into(), "score"),
+        rounded(c.enter)
+    )?;
+    let dwell = plural(c.min_dwell.into(), "tick");
+    let exit = rounded(c.exit);
+    writeln!(
+        t,
+        "             trust again when {} are at or below {exit}, after {dwell} at least",
+        c.exit_votes
+    )?;
+    let timeout = match c.timeout {
+        0 => "never stale".into(),
+        ticks => format!("stale after {}", plural(ticks.into(), "tick")),
+    };
+    match c.drift.block {
+        0 => writeln!(t, "             no drift channel; {timeout}")?,
+        block => writeln!(
+            t,
+            "             drift: blocks of {} scores, alarm at a capital of e^{:.2}; {timeout}",
+            grouped(block.into()),
+            c.drift.alarm
+        )?,
+    }
+    Ok(())
+}
+
+/// The monitor of a file, with the names of monitor.toml.
+fn monitor_json(monitor: &MonitorFile) -> Value {
+    let MonitorFile { config: c, tick } = monitor;
+    let numbers = |values: &[f32]| values.iter().map(|&x| number(x)).collect::<Vec<_>>();
+    json!({
+        "tick_seconds": tick,
+        "enter": number(c.enter),
+        "exit": number(c.exit),
+        "window": c.window,
+        "enter_votes": c.enter_votes,
+        "exit_votes": c.exit_votes,
+        "min_dwell": c.min_dwell,
+        "timeout": c.timeout,
+        "reject_votes": c.reject_votes,
+        "drift_block": c.drift.block,
+        "drift_alarm": number(c.drift.alarm),
+        "drift_keeps": !c.drift.restart,
+        "drift_levels": numbers(&c.drift.levels),
+        "drift_p": numbers(&c.drift.p_values),
+    })
+}
+
 /// Fewest held-out scores n whose smallest p-value, 1 / (n + 1) in f32, reaches `rate`.
 fn held_out_for(rate: f32) -> u64 {
     let about = (1.0 / f64::from(rate)) as u64;
@@ -320,6 +379,7 @@ fn describe_json(artifact: &ModelFile, model: &Model<'_>) -> Value {
         "outputs": shape.outputs,
         "calibration": calibration,
         "ambiguity": ambiguity,
+        "monitor": MonitorFile::of_model(model).as_ref().map(monitor_json),
         "self_test_vectors": meta.self_test.vectors,
         "flash_bytes": artifact.bytes().len(),
         "scratch_bytes": 4 * model.scratch_len(),

@@ -16,7 +16,7 @@ use crate::{
         pack::{PackError, network_from_safetensors, spec_from_safetensors},
     },
     fit::network,
-    support::files::AtomicFile,
+    support::files::save,
 };
 
 /// Make a model file from tensors trained anywhere
@@ -139,7 +139,7 @@ impl Args {
             }
             None => None,
         };
-        let made = network::complete(&network, &network::Rows { inputs, labels, codes: self.codes })
+        let made = network::complete(&network, &network::FittingRows { inputs, labels, codes: self.codes })
             .with_context(|| format!("`{weights}` cannot be fitted to `{rows}`"))?;
         let bytes = store(&made.spec)?;
         if self.stored == Weights::Float32 {
@@ -169,7 +169,7 @@ pub fn run(args: &Args) -> Result<()> {
         crate::support::limits::read(&args.weights).with_context(|| format!("cannot read `{weights}`"))?;
     let bytes = args.artifact(&tensors)?;
     drop(tensors);
-    AtomicFile::write(&args.output, &bytes).with_context(|| format!("cannot write `{output}`"))?;
+    save(&args.output, &bytes)?;
 
     let bytes = AlignedBytes::from(&*bytes);
     let model = bytes.model()?;

@@ -1,4 +1,4 @@
-//! What a run says while it runs: a bar for people, JSON lines for logs, or nothing.
+//! What a run says while it runs: a bar for people, or JSON lines for logs.
 
 use std::{
     io::Write,
@@ -32,8 +32,6 @@ pub struct TrainingProgress {
 /// How a run reports.
 #[derive(Debug)]
 enum How {
-    /// Nothing.
-    Quiet,
     /// One JSON object an epoch, on standard output; each line carries the seed.
     JsonLines { seed: u64 },
     /// A bar on standard error, what the last epoch gave, and when it was last redrawn.
@@ -50,20 +48,12 @@ struct Pace {
 }
 
 impl TrainingProgress {
-    /// Says nothing.
-    #[must_use]
-    pub fn quiet() -> Self {
-        Self { how: How::Quiet, first: None }
-    }
-
     /// One JSON object an epoch.
-    #[must_use]
     pub fn json_lines(seed: u64) -> Self {
         Self { how: How::JsonLines { seed }, first: None }
     }
 
     /// A bar labelled with the seed.
-    #[must_use]
     pub fn bar(seed: u64) -> Self {
         let style = ProgressStyle::with_template("{prefix} {bar:24} {msg}")
             .unwrap_or_else(|_| ProgressStyle::default_bar());
@@ -137,7 +127,6 @@ impl Observer for TrainingProgress {
         let moment = Moment { epochs: epoch.number as f64, total, examples: epoch.examples, elapsed };
         let Pace { speed, left } = self.pace(&moment);
         match &mut self.how {
-            How::Quiet => {}
             How::JsonLines { seed } => {
                 let line = json!({ "seed": seed, "epochs": total, "seconds": elapsed.as_secs_f64(), "eta": left,
                     "examples_per_second": speed, "peak_bytes": peak_bytes(), "epoch": epoch });
@@ -166,15 +155,15 @@ mod tests {
 
     #[test]
     fn a_pace_counts_what_this_process_did() {
-        let mut fresh = TrainingProgress::quiet();
+        let mut fresh = TrainingProgress::json_lines(0);
         assert_eq!(fresh.pace(&moment(0.5, 5.0)), Pace { speed: 10.0, left: 95.0 });
         assert_eq!(fresh.pace(&moment(1.0, 10.0)), Pace { speed: 10.0, left: 90.0 });
         // Six epochs were done elsewhere.
-        let mut resumed = TrainingProgress::quiet();
+        let mut resumed = TrainingProgress::json_lines(0);
         assert_eq!(resumed.pace(&moment(6.25, 5.0)), Pace { speed: 5.0, left: 75.0 });
         assert_eq!(resumed.pace(&moment(8.0, 20.0)), Pace { speed: 10.0, left: 20.0 });
         // An epoch of one step.
-        let mut whole = TrainingProgress::quiet();
+        let mut whole = TrainingProgress::json_lines(0);
         assert_eq!(whole.pace(&moment(7.0, 2.0)), Pace { speed: 50.0, left: 6.0 });
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     },
     export::{int8, model_file::ModelFile},
     measure::metrics::{Detection, Positive},
-    support::files::AtomicFile,
+    support::files::save,
 };
 
 /// Store a model's weights in one byte each, and see what that changes
@@ -69,7 +69,7 @@ pub fn run(args: &Args) -> Result<()> {
     let bytes = int8::quantised(file.bytes(), held_out.as_ref()).with_context(|| format!("`{name}`"))?;
     let said = table(&file, &bytes, &data, &ood, held_out.is_some())?;
     if let Some(output) = &args.output {
-        AtomicFile::write(output, &bytes).with_context(|| format!("cannot write `{}`", output.display()))?;
+        save(output, &bytes)?;
     }
     super::print(&said)
 }
@@ -119,6 +119,12 @@ fn table(
         writeln!(t, "table           {table}")?;
     } else {
         writeln!(t, "verdicts        the model has no calibration table")?;
+    }
+    if file.model()?.monitor_config().is_some() {
+        writeln!(
+            t,
+            "monitor         the old one, tuned on other scores: `dab monitor tune --into` makes it anew"
+        )?;
     }
     let auroc = |near: &[f32], far: &[f32]| {
         Detection::new(Positive::OutOfDistribution, near, far).map(|found| found.auroc)

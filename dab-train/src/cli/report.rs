@@ -2,24 +2,24 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use dab_core::Task;
 
 use super::{
     fit,
-    input::{RateArgs, TextArgs},
+    input::{RateArgs, TextArgs, each_row},
 };
 use crate::{
     data::{
         self, Split, Table, Targets,
         files::{self, FilePart, Labels},
-        rows::{Layout, RowError, RowReader, RowSource, TextFormat},
+        rows::{Layout, RowReader, RowSource, TextFormat},
         split,
     },
     export::{model_file::ModelFile, names},
     measure::{comparison::on_features, metrics::ScoreReport},
     report::{Extras, Report, contest::Method, own, subject::Subject},
-    support::{files::AtomicFile, random::Random},
+    support::{files::save, random::Random},
 };
 
 /// Report how a model does on your rows, on one page.
@@ -147,8 +147,7 @@ pub fn run(args: &Args) -> Result<()> {
         ..Extras::default()
     };
     let report = Report::new(&title, &subject, extras)?;
-    AtomicFile::write(&args.output, report.html().as_bytes())
-        .with_context(|| format!("cannot write `{}`", args.output.display()))?;
+    save(&args.output, report.html())?;
     super::print(&format!("{}\nreport in {}\n", report.headline(), args.output.display()))
 }
 
@@ -192,16 +191,11 @@ fn baselines(
 fn inputs(file: &ModelFile, width: usize, source: &str, text: TextFormat) -> Result<Table> {
     let layout = Layout { inputs: width, names: file.input_names(width), text };
     let source = RowSource::new(Path::new(source));
-    let mut rows = RowReader::open(&source, &layout)?;
-    let (mut row, mut values) = (vec![0.0; width], Vec::new());
-    loop {
-        match rows.next_into(&mut row) {
-            Ok(true) => values.extend_from_slice(&row),
-            Ok(false) => break,
-            Err(RowError::Bad(bad)) => bail!("{source}: {bad}"),
-            Err(RowError::End(error)) => return Err(error.context(source)),
-        }
-    }
+    let mut values = Vec::new();
+    each_row(&mut RowReader::open(&source, &layout)?, &source, width, "", |_, row| {
+        values.extend_from_slice(row);
+        Ok(())
+    })?;
     ensure!(!values.is_empty(), "{source} has no rows");
     Table::new(values.len() / width, width, values)
 }

@@ -1,6 +1,10 @@
 //! `dab score`: rows in, one assessment each out, in constant memory.
 //!
-//! One thread reads and writes; blocks of rows are scored by as many threads as there are cores, and written in the rows' order.
+//! ```text
+//! one thread                   reads bytes, cuts them where a row ends        writes lines, in the rows' order
+//! as many as there are cores                bytes → numbers → model → lines
+//! ```
+//!
 //! Parquet is written by `parquet`, row group by row group.
 
 mod blocks;
@@ -22,7 +26,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 #[cfg(feature = "parquet")]
 use self::lines::{CHANNELS, FIXED, INVALID};
 use self::{
-    blocks::{Block, Worker},
+    blocks::{Block, End, Worker},
     lines::{Scorer, write_names},
 };
 use super::{
@@ -31,13 +35,13 @@ use super::{
     text::plural,
 };
 use crate::{
-    data::rows::{BadRow, ReadProgress, RowError},
+    data::rows::{BadRow, ReadProgress},
     export::model_file::ModelFile,
     support::files::AtomicFile,
 };
 
-/// Rows of a block: work for much longer than handing it to a thread takes.
-const SHARE: usize = 512;
+/// Bytes of a block, a hundred rows or more: work for much longer than handing it to a thread takes, in little memory.
+const SHARE: usize = 1 << 15;
 /// Blocks that are being read, scored, or wait, for each thread that scores.
 const DEPTH: usize = 2;
 /// Bytes per write.
@@ -233,23 +237,26 @@ pub fn run(args: &Args) -> Result<()> {
     let progress = progress_bar(matches!(output, Output::File(_)), rows.progress());
 
     let mut count = Count::default();
-    // A live stream is scored row by row.
+    // A live stream is scored as its rows come.
     let threads = if args.flush { 1 } else { thread::available_parallelism().map_or(1, usize::from) };
-    let limit = if args.flush { 1 } else { SHARE };
+    let least = if args.flush { 1 } else { SHARE };
     let blocks = if args.flush { 1 } else { DEPTH * threads };
+    let mut marker = scorer();
     thread::scope(|scope| -> Result<()> {
-        let workers: Vec<Worker> = (0..threads).map(|_| Worker::start(scope, scorer())).collect();
-        let mut free: Vec<Block> = (0..blocks).map(|_| Block::new(model.shape().inputs)).collect();
+        let start = |_| Worker::start(scope, rows.parser(), scorer(), args.skip_bad);
+        let workers: Vec<Worker> = (0..threads).map(start).collect();
+        let mut free: Vec<Block> = (0..blocks).map(|_| Block::default()).collect();
         let (mut asked, mut answered, mut end) = (0, 0, None);
         loop {
             if let (None, Some(mut block)) = (&end, free.pop()) {
-                match block.fill(&mut rows, limit, args.skip_bad) {
-                    Ok(true) => {}
+                match rows.cut(&mut block.raw, least) {
+                    Ok(true) => {
+                        workers[asked % threads].ask(block)?;
+                        asked += 1;
+                    }
                     Ok(false) => end = Some(Ok(())),
                     Err(error) => end = Some(Err(error)),
                 }
-                workers[asked % threads].ask(block)?;
-                asked += 1;
                 continue;
             }
             if answered == asked {
@@ -258,22 +265,32 @@ pub fn run(args: &Args) -> Result<()> {
             // Each thread answers in the order in which it was asked, so this is the order of the rows.
             let mut block = workers[answered % threads].answer()?;
             answered += 1;
-            let scored = std::mem::replace(&mut block.scored, Ok(()));
-            output.writer().write_all(&block.lines).with_context(write_error)?;
-            scored.with_context(|| args.input.source())?;
+            let mut written = 0;
+            for (before, row) in &mut block.bad {
+                row.row += count.rows;
+                output.writer().write_all(&block.lines[written..*before]).with_context(write_error)?;
+                written = *before;
+                if args.skip_bad {
+                    count.bad(row);
+                    marker.lines.clear();
+                    marker.mark(row);
+                    output.writer().write_all(&marker.lines).with_context(write_error)?;
+                }
+            }
+            output.writer().write_all(&block.lines[written..]).with_context(write_error)?;
+            match (block.end.take(), block.bad.last()) {
+                (Some(End::Input(error)), _) => return Err(error).with_context(|| args.input.source()),
+                (Some(End::Bad), Some((_, row))) => return Err(refuse(row).context(args.input.source())),
+                _ => {}
+            }
             if args.flush {
                 output.writer().flush().with_context(write_error)?;
             }
-            count.rows += block.bad.len() as u64;
-            block.bad.drain(..).flatten().for_each(|row| count.bad(&row));
+            count.rows += block.count as u64;
             progress.set_position(rows.progress().done);
             free.push(block);
         }
-        match end {
-            Some(Err(RowError::Bad(row))) => Err(refuse(&row).context(args.input.source())),
-            Some(Err(RowError::End(error))) => Err(error.context(args.input.source())),
-            _ => Ok(()),
-        }
+        end.unwrap_or(Ok(())).with_context(|| args.input.source())
     })?;
     output.finish().with_context(write_error)?;
     progress.finish_and_clear();

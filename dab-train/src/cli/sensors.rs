@@ -9,13 +9,10 @@ use dab_core::attribute::{Groups, Means, NO_GROUP};
 use serde_json::{Value, json};
 
 use super::{
-    input::InputArgs,
+    input::{InputArgs, each_row},
     text::{bar, number, printable, rounded},
 };
-use crate::{
-    data::rows::{RowError, RowSource},
-    export::model_file::ModelFile,
-};
+use crate::{data::rows::RowSource, export::model_file::ModelFile};
 
 /// Which inputs are looked at together, and what they are set to.
 #[derive(Debug, clap::Args)]
@@ -125,19 +122,13 @@ fn column_means(
 ) -> Result<Vec<f32>> {
     let source = RowSource::new(file);
     let mut rows = files.open_other(file, artifact, model)?;
-    let mut row = vec![0.0; model.shape().inputs];
-    let (mut sums, mut count) = (vec![0.0f64; row.len()], 0.0f64);
-    loop {
-        match rows.next_into(&mut row) {
-            Ok(true) => {
-                count += 1.0;
-                sums.iter_mut().zip(&row).for_each(|(sum, &x)| *sum += f64::from(x));
-            }
-            Ok(false) => break,
-            Err(RowError::Bad(bad)) => bail!("{source}: {bad}"),
-            Err(RowError::End(error)) => return Err(error).with_context(|| source.to_string()),
-        }
-    }
+    let inputs = model.shape().inputs;
+    let (mut sums, mut count) = (vec![0.0f64; inputs], 0.0f64);
+    each_row(&mut rows, &source, inputs, "", |_, row| {
+        count += 1.0;
+        sums.iter_mut().zip(row).for_each(|(sum, &x)| *sum += f64::from(x));
+        Ok(())
+    })?;
     ensure!(count > 0.0, "{source} has no rows");
     Ok(sums.into_iter().map(|sum| (sum / count) as f32).collect())
 }

@@ -10,13 +10,12 @@ use dab_core::{Model, Verdict};
 use sha2::{Digest, Sha256};
 
 use super::{
-    input::InputArgs,
+    input::{InputArgs, each_row},
     text::{plural, rounded},
 };
 use crate::{
-    data::rows::RowError,
     export::model_file::ModelFile,
-    support::{digest, files::AtomicFile},
+    support::{digest, files::save},
 };
 
 /// Teach a model that some inputs are normal now.
@@ -76,25 +75,32 @@ pub fn run(args: &Args) -> Result<()> {
 
     let mut seen = Sha256::new();
     let mut before = Counts::default();
-    each_row(args, &artifact, &model, |row, input| {
-        before.rows += 1;
-        input.iter().for_each(|x| seen.update(x.to_le_bytes()));
-        if is_familiar(&model, input, &mut scratch)? {
-            return Ok(());
-        }
-        before.strange += 1;
-        match model.teach(&mut memory, input, &mut scratch) {
-            Ok(_) => Ok(()),
-            Err(TeachError::Memory(MemoryError::Full { places })) => {
-                bail!(
-                    "row {row} needs another code and all {places} are used: raise --codes, or --spawn above {}",
-                    rounded(spawn)
-                )
-            }
-            Err(error) => Err(error).with_context(|| format!("{}, row {row}", args.input.source())),
-        }
-    })?;
     let source = args.input.source();
+    let inputs = model.shape().inputs;
+    each_row(
+        &mut args.input.open(&artifact, &model)?,
+        &source,
+        inputs,
+        "; nothing was taught",
+        |row, input| {
+            before.rows += 1;
+            input.iter().for_each(|x| seen.update(x.to_le_bytes()));
+            if is_familiar(&model, input, &mut scratch)? {
+                return Ok(());
+            }
+            before.strange += 1;
+            match model.teach(&mut memory, input, &mut scratch) {
+                Ok(_) => Ok(()),
+                Err(TeachError::Memory(MemoryError::Full { places })) => {
+                    bail!(
+                        "row {row} needs another code and all {places} are used: raise --codes, or --spawn above {}",
+                        rounded(spawn)
+                    )
+                }
+                Err(error) => Err(error).with_context(|| format!("{}, row {row}", args.input.source())),
+            }
+        },
+    )?;
     ensure!(before.rows > 0, "{source} has no rows");
     ensure!(
         before.strange > 0,
@@ -127,13 +133,13 @@ pub fn run(args: &Args) -> Result<()> {
     let mut left = 0;
     // Standard input is gone by now: what was taught is then not counted again.
     if !args.input.is_stdin() {
-        each_row(args, &artifact, &model, |_, input| {
+        each_row(&mut args.input.open(&artifact, &model)?, &source, inputs, "", |_, input| {
             left += u64::from(!is_familiar(&after, input, &mut scratch)?);
             Ok(())
         })?;
     }
     let output = args.output.display();
-    AtomicFile::write(&args.output, &bytes).with_context(|| format!("cannot write `{output}`"))?;
+    save(&args.output, &bytes)?;
     let more = bytes.len().saturating_sub(artifact.bytes().len());
     let mut said = format!("{output}: taught {rows} with {codes}, {more} bytes more\n");
     if !args.input.is_stdin() {
@@ -154,24 +160,4 @@ fn reach(model: &Model<'_>) -> f32 {
     let tail = model.tails().next().map(|tails| tails.u.a + tails.u.b * 9f32.ln());
     let table = || model.calibration().and_then(|table| table.threshold(model.rates().doubtful()));
     tail.or_else(table).filter(|&nats| nats > 0.0).unwrap_or(model.shape().dim as f32)
-}
-
-/// Does `then` with every row; a row that cannot be read ends it.
-fn each_row(
-    args: &Args,
-    artifact: &ModelFile,
-    model: &Model<'_>,
-    mut then: impl FnMut(u64, &[f32]) -> Result<()>,
-) -> Result<()> {
-    let mut rows = args.input.open(artifact, model)?;
-    let mut input = vec![0.0; model.shape().inputs];
-    for row in 1.. {
-        match rows.next_into(&mut input) {
-            Ok(true) => then(row, &input)?,
-            Ok(false) => break,
-            Err(RowError::Bad(bad)) => bail!("{}: {bad}; nothing was taught", args.input.source()),
-            Err(RowError::End(error)) => return Err(error).with_context(|| args.input.source()),
-        }
-    }
-    Ok(())
 }

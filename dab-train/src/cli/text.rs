@@ -1,6 +1,7 @@
 //! Numbers and bars as people read them, and as machines do.
 
 use dab_core::{Model, Task, Verdict};
+use indicatif::HumanCount;
 use serde_json::Value;
 
 /// Columns of the longest bar.
@@ -9,12 +10,35 @@ pub const BAR: usize = 24;
 /// The shortest text that reads back as the same f32; also a JSON number. `x` is finite.
 pub fn shortest(x: f32, into: &mut Vec<u8>) {
     use std::io::Write;
+    // Most of the lines of `dab score` are numbers: what `write!` gives, faster. A whole number has no fraction.
+    if (1e-5..1e16).contains(&x.abs()) && !may_be_halfway(x) {
+        let mut buffer = zmij::Buffer::new();
+        let text = buffer.format_finite(x);
+        if !text.contains('e') {
+            into.extend_from_slice(text.strip_suffix(".0").unwrap_or(text).as_bytes());
+            return;
+        }
+    }
     // Writing to memory cannot fail.
     let _ = match x.abs() {
         0.0 => write!(into, "0"),
         1e-5..1e16 => write!(into, "{x}"),
         _ => write!(into, "{x:e}"),
     };
+}
+
+/// Whether two shortest texts may be equally near to x, of which `write!` takes the larger. Then x has one decimal more than they
+/// have, ten digits at most: at most 9 decimals, or 14 if it is less than 1, and as many bits behind the point.
+fn may_be_halfway(x: f32) -> bool {
+    let bits = if x.abs() < 1.0 { 14 } else { 9 };
+    (x * (1 << bits) as f32).fract() == 0.0
+}
+
+/// A whole number.
+pub fn whole(n: usize, into: &mut Vec<u8>) {
+    use std::io::Write;
+    // Writing to memory cannot fail.
+    let _ = write!(into, "{n}");
 }
 
 /// A JSON number with the shortest digits of an f32; null for a non-finite one.
@@ -37,15 +61,7 @@ pub fn rounded(x: f32) -> String {
 
 /// A count with its thousands apart.
 pub fn grouped(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    HumanCount(n).to_string()
 }
 
 /// A bar of `share` (0 to 1) of the longest one; something is always visible of a positive share.
@@ -78,12 +94,7 @@ pub fn plural(n: u64, one: &str) -> String {
 
 /// A verdict's name.
 pub const fn verdict(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Familiar => "familiar",
-        Verdict::Ambiguous => "ambiguous",
-        Verdict::Doubtful => "doubtful",
-        Verdict::Unfamiliar => "unfamiliar",
-    }
+    verdict.name()
 }
 
 /// A task's name.
@@ -144,6 +155,22 @@ mod tests {
             assert!(serde_json::from_str::<Value>(&text).unwrap().is_number(), "{text}");
         }
         assert_eq!(number(0.1).to_string(), "0.1");
+    }
+
+    #[test]
+    fn shortest_texts_are_those_of_the_standard_library() {
+        // Every 1009th number: of all exponents, and of all endings.
+        for x in (0..f32::INFINITY.to_bits()).step_by(1009).map(f32::from_bits) {
+            let x = if x.to_bits() % 2 == 0 { x } else { -x };
+            let expected = match x.abs() {
+                0.0 => "0".to_owned(),
+                1e-5..1e16 => x.to_string(),
+                _ => format!("{x:e}"),
+            };
+            let mut text = Vec::new();
+            shortest(x, &mut text);
+            assert_eq!(text, expected.as_bytes(), "{expected}");
+        }
     }
 
     #[test]

@@ -89,7 +89,8 @@ pub struct Options {
     /// Change one value of the experiment, as in --set objective.beta=0.01; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     changes: Vec<String>,
-    /// How model.dab stores weights of layers and heads: float32, or int8 with one scale a row [default: the experiment's]
+    /// How model.dab stores weights of layers and heads: float32, or int8 with one scale a row [default: the experiment's;
+    /// dab fit: int8 where --flash would otherwise leave axes out]
     #[arg(long, value_enum, value_name = "KIND")]
     weights: Option<Weights>,
     /// Print results only
@@ -144,7 +145,7 @@ impl Options {
     /// When the data, the device or the output folder is not usable.
     pub fn run(&self, experiment: &Experiment, first: Option<Loaded>) -> Result<()> {
         ensure!(self.seeds > 0, "--seeds starts at 1");
-        let weights = self.weights.unwrap_or(experiment.weights);
+        let weights = self.weights.or(experiment.weights);
         let experiment = &Experiment { weights, ..experiment.clone() };
         if self.dry_run {
             return super::print(&dry::plan(experiment)?);
@@ -320,11 +321,11 @@ impl Listener for Teller<'_> {
     }
 
     fn begin(&mut self, seed: u64) -> Box<dyn Observer> {
-        Box::new(match (self.options.quiet || !self.tells, self.options.json_lines) {
-            (true, _) => TrainingProgress::quiet(),
-            (_, true) => TrainingProgress::json_lines(seed),
-            _ => TrainingProgress::bar(seed),
-        })
+        match (self.options.quiet || !self.tells, self.options.json_lines) {
+            (true, _) => Box::new(()),
+            (_, true) => Box::new(TrainingProgress::json_lines(seed)),
+            _ => Box::new(TrainingProgress::bar(seed)),
+        }
     }
 
     fn choosing(&mut self) -> Box<dyn Fn(usize, usize) + Sync> {

@@ -13,7 +13,7 @@ use crate::{
     export::model_file::ModelFile,
     learn::{self, run::Setting},
     measure::{
-        evaluate::score_task,
+        evaluate::TaskScores,
         parity::{PARITY, Parity, REFUSED, Twice},
     },
     report::folder::{CHECKPOINT, EXPERIMENT},
@@ -53,12 +53,16 @@ pub fn run(args: &Args) -> Result<()> {
     let artifact = ModelFile::open(&args.model)?;
     let beside = args.model.parent().filter(|parent| !parent.as_os_str().is_empty());
     let folder = args.run.as_deref().or(beside).unwrap_or(Path::new("."));
-    let twice = score_twice(&artifact, folder, args.device).with_context(|| {
+    let (twice, computed) = score_twice(&artifact, folder, args.device).with_context(|| {
         format!("`{}` cannot be compared with the run in {}", args.model.display(), folder.display())
     })?;
     let parity = twice.parity()?;
+    let bytes = artifact.model()?.meta().int8;
+    if bytes && computed {
+        super::print("both have weights of one byte; the device rounds inputs to 16 bits, too\n")?;
+    }
     super::print(&table(&twice, &parity)?)?;
-    if artifact.model()?.meta().int8 {
+    if bytes && !computed {
         return super::print("the model has weights of one byte: differences are those of rounding them\n");
     }
     parity.check().map_err(|error| {
@@ -69,8 +73,8 @@ pub fn run(args: &Args) -> Result<()> {
     })
 }
 
-/// Every input of the run in `folder`, scored by its network and by the artifact.
-fn score_twice(artifact: &ModelFile, folder: &Path, device: DeviceChoice) -> Result<Twice> {
+/// Every input of the run in `folder`, scored by its network and by the artifact; and whether the model was computed.
+fn score_twice(artifact: &ModelFile, folder: &Path, device: DeviceChoice) -> Result<(Twice, bool)> {
     let device = device.open()?;
     let file = folder.join(EXPERIMENT);
     ensure!(
@@ -88,13 +92,13 @@ fn score_twice(artifact: &ModelFile, folder: &Path, device: DeviceChoice) -> Res
     };
     let loaded = experiment.data.load(experiment.seed, &data::data_root())?;
     if let (Some(_), Loaded::Rows(task, _)) = (&experiment.retrofit, &loaded) {
-        return experiment::twice(&experiment, (**task).clone(), artifact.bytes());
+        return Ok((experiment::twice(&experiment, (**task).clone(), artifact.bytes())?, true));
     }
     let (task, learnt) = learn::restore(&experiment, loaded, &setting)?;
     let (takes, has) = (artifact.model()?.shape().inputs, task.train.inputs.cols);
     ensure!(takes == has, "the model takes {takes} numbers, the run's inputs have {has}");
-    let scores = score_task(&learnt.trained, &task, &device)?;
-    Twice::new(artifact.bytes(), &task, &scores)
+    let scores = TaskScores::of(&task, |inputs| learnt.trained.score(inputs, &device))?;
+    Ok((Twice::new(artifact.bytes(), &task, &scores)?, false))
 }
 
 /// One line a set, then the AUROCs, then all together.

@@ -20,7 +20,7 @@ impl Experiment {
             let computed =
                 Self::without_gradients(&self.name, self.seed, self.data.clone(), retrofit.clone());
             ensure!(
-                *self == computed,
+                *self == Self { weights: self.weights, ..computed },
                 "[retrofit] learns nothing by gradients: backbone, bottleneck, objective, codebook, optimiser and training \
                  belong to an experiment without it (`dab fit --learn`)"
             );
@@ -56,6 +56,16 @@ impl Experiment {
             self.training.accumulate > 0 && self.training.replicas > 0,
             "training.accumulate and training.replicas start at 1"
         );
+        if self.training.synchronised_norms {
+            ensure!(
+                self.backbone.images.as_ref().is_some_and(|images| !images.frozen),
+                "training.synchronised_norms is for an image network that learns"
+            );
+            ensure!(
+                self.training.accumulate == 1,
+                "training.synchronised_norms needs all of a mini-batch at once: training.accumulate must be 1"
+            );
+        }
         ensure!(self.training.epochs > codebook.warmup, "training.epochs must exceed codebook.warmup");
         for (index, layer) in self.backbone.layers.iter().enumerate() {
             ensure!(

@@ -1,7 +1,7 @@
 //! Settings for anybody's features: what `dab fit` runs when it is told nothing else.
 //!
-//! [`retrofit`] computes a model; its views are chosen on training rows (room `choose`). [`experiment`] learns one by
-//! gradients, which `dab fit --learn` asks for:
+//! A model that is computed has its views chosen on training rows (room `choose`). [`experiment`] learns one by gradients,
+//! which `dab fit --learn` asks for:
 //!
 //! ```text
 //! classes   2 dense layers → d ≈ classes → one code per class      (post-hoc, as experiments/cifar10-*.toml)
@@ -12,9 +12,8 @@
 //! classes), sentence features (384 columns, 150 classes), digits (64 pixels, 8 classes) and UCI Energy.
 
 use super::{
-    Backbone, Bottleneck, Calibrated, CodebookConfig, ConvPrecision, Experiment, Objective, OptimiserConfig,
-    OutputVariance, Rule, Schedule, ScheduleShape, Standardise, Start, Training, Weights,
-    retrofit::{Beside, Retrofit},
+    Backbone, Bottleneck, Calibrated, CodebookConfig, Experiment, Objective, OptimiserConfig, OutputVariance,
+    Rule, Schedule, ScheduleShape, Standardise, Start, Training,
 };
 use crate::{
     data::{DataConfig, Split, Targets},
@@ -47,12 +46,6 @@ const REGRESSION_UNITS: usize = 50;
 /// Bytes of flash that a model may have when nobody says otherwise.
 pub const FLASH: u64 = 128 << 10;
 
-/// An experiment that computes its model and chooses its views.
-#[must_use]
-pub fn retrofit(name: &str, seed: u64, data: DataConfig, retrofit: Retrofit) -> Experiment {
-    Experiment::without_gradients(name, seed, data, retrofit)
-}
-
 /// What the user chose.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wishes {
@@ -66,52 +59,26 @@ pub struct Wishes {
 
 impl Wishes {
     /// Whether one of them was made: they are about learning by gradients.
-    #[must_use]
     pub const fn any(&self) -> bool {
         self.codes.is_some() || self.dim.is_some() || self.epochs.is_some()
     }
 }
 
-/// What depends on whether there are classes or numbers to predict.
-struct Choice {
-    standardise: Standardise,
-    layers: Vec<LayerConfig>,
-    bottleneck: Bottleneck,
-    objective: Objective,
-    codebook: CodebookConfig,
-    learning_rate: f64,
-    training: Training,
-}
-
 /// An experiment that fits the training rows.
-#[must_use]
 pub fn experiment(name: &str, seed: u64, data: DataConfig, train: &Split, wishes: Wishes) -> Experiment {
-    let Choice { standardise, layers, mut bottleneck, objective, mut codebook, learning_rate, mut training } =
-        match &train.targets {
-            Targets::Classes { count, .. } => classification(train, *count, wishes.codes),
-            Targets::Regression(_) => regression(train),
-        };
+    let unsaid = Experiment::unsaid(name, seed, data);
+    let mut experiment = match &train.targets {
+        Targets::Classes { count, .. } => classification(unsaid, train, *count, wishes.codes),
+        Targets::Regression(_) => regression(unsaid, train),
+    };
+    let Experiment { bottleneck, codebook, training, .. } = &mut experiment;
     bottleneck.codes = wishes.codes.unwrap_or(bottleneck.codes);
     bottleneck.dim = wishes.dim.unwrap_or(bottleneck.dim);
     if let Some(epochs) = wishes.epochs {
         training.epochs = epochs;
         codebook.warmup = codebook.warmup.min(epochs.saturating_sub(1));
     }
-    let initialiser = Initialiser::GlorotUniform;
-    Experiment {
-        name: name.to_owned(),
-        seed,
-        data,
-        backbone: Backbone { standardise, initialiser, layers, images: None },
-        bottleneck,
-        objective,
-        codebook,
-        optimiser: adam(learning_rate),
-        training,
-        beside: Beside::default(),
-        weights: Weights::Float32,
-        retrofit: None,
-    }
+    experiment
 }
 
 /// The nearest power of two between the limits.
@@ -121,85 +88,62 @@ fn near(value: usize, (least, most): (usize, usize)) -> usize {
     nearest.clamp(least, most)
 }
 
-fn layer(units: usize) -> LayerConfig {
-    LayerConfig { units, activation: Activation::Relu, residual: None }
+fn backbone(standardise: Standardise, units: &[usize]) -> Backbone {
+    let layer = |&units: &usize| LayerConfig { units, activation: Activation::Relu, residual: None };
+    let layers = units.iter().map(layer).collect();
+    Backbone { standardise, initialiser: Initialiser::GlorotUniform, layers, images: None }
 }
 
 /// Epochs and mini-batches that make at least `steps` gradient steps.
 fn training(rows: usize, steps: usize, input_noise: f64) -> Training {
     let batch = near(rows / BATCHES, BATCH);
     let epochs = steps.div_ceil(rows.div_ceil(batch).max(1)).max(EPOCHS);
-    Training {
-        epochs,
-        batch,
-        input_noise,
-        early_stopping: None,
-        accumulate: 1,
-        replicas: 1,
-        precision: ConvPrecision::F32,
-        checkpoint_every: 0,
-    }
+    Training { epochs, batch, input_noise, accumulate: 1, replicas: 1, ..Training::default() }
 }
 
 /// Adam, falling to zero along half a cosine after one epoch of rise.
 fn adam(learning_rate: f64) -> OptimiserConfig {
     let schedule = Schedule { warmup: 1.0, shape: ScheduleShape::Cosine, ..Schedule::default() };
-    OptimiserConfig {
-        rule: Rule::Adam,
-        learning_rate,
-        weight_decay: 0.0,
-        decay_all: false,
-        clip: None,
-        schedule,
-    }
+    OptimiserConfig { rule: Rule::Adam, learning_rate, schedule, ..OptimiserConfig::default() }
 }
 
-fn classification(train: &Split, classes: usize, codes: Option<usize>) -> Choice {
+fn classification(unsaid: Experiment, train: &Split, classes: usize, codes: Option<usize>) -> Experiment {
     // One code per class starts at its class; any other number has to look for clusters.
     let start = if codes.is_none_or(|codes| codes == classes) { Start::Classes } else { Start::Kmeans };
     let units = near(train.inputs.cols, UNITS);
-    Choice {
-        standardise: Standardise::Shared,
-        layers: vec![layer(units), layer(units)],
+    Experiment {
+        backbone: backbone(Standardise::Shared, &[units, units]),
         bottleneck: Bottleneck {
             dim: near(classes, DIM),
             codes: classes,
             covariance: Covariance::Diagonal,
-            activation: Activation::Identity,
             head_bias: true,
+            ..Bottleneck::default()
         },
-        objective: Objective {
-            alpha: 1.0,
-            beta: 1e-3,
-            variance: OutputVariance::Unit,
-            label_smoothing: 0.0,
-            // Without training errors it changes little; with many, it finds more errors and more OOD inputs.
-            calibrated: Some(CALIBRATED),
-        },
+        // Without training errors E9 changes little; with many, it finds more errors and more OOD inputs.
+        objective: Objective { alpha: 1.0, beta: 1e-3, calibrated: Some(CALIBRATED), ..Objective::default() },
         codebook: CodebookConfig { start, mean_learning_rate: 0.0, warmup: 1, ..CodebookConfig::default() },
-        learning_rate: 2e-3,
+        optimiser: adam(2e-3),
         training: training(train.inputs.rows, STEPS, 1.0),
+        ..unsaid
     }
 }
 
-fn regression(train: &Split) -> Choice {
+fn regression(unsaid: Experiment, train: &Split) -> Experiment {
     let training = training(train.inputs.rows, REGRESSION_STEPS, 0.0);
-    Choice {
-        standardise: Standardise::Columns,
-        layers: vec![layer(REGRESSION_UNITS)],
+    Experiment {
+        backbone: backbone(Standardise::Columns, &[REGRESSION_UNITS]),
         bottleneck: Bottleneck {
             dim: 8,
             codes: 2,
             covariance: Covariance::Spectral,
-            activation: Activation::Identity,
-            head_bias: false,
+            ..Bottleneck::default()
         },
         objective: Objective {
             alpha: 1.0,
             beta: 0.03,
             variance: OutputVariance::Homoscedastic,
-            label_smoothing: 0.0,
-            calibrated: None,
+            ..Objective::default()
         },
         codebook: CodebookConfig {
             // Both codes share nearly one covariance.
@@ -208,8 +152,9 @@ fn regression(train: &Split) -> Choice {
             warmup: training.epochs / 40 + 1,
             ..CodebookConfig::default()
         },
-        learning_rate: 5e-3,
+        optimiser: adam(5e-3),
         training,
+        ..unsaid
     }
 }
 

@@ -27,6 +27,7 @@ use crate::{
         encoder::Covariance,
         resnet::Architecture,
     },
+    support::settings::{is_default, is_one, one},
 };
 
 /// One experiment.
@@ -61,9 +62,10 @@ pub struct Experiment {
     /// Views of the inputs beside the network that learns.
     #[serde(default, skip_serializing_if = "Beside::is_empty")]
     pub beside: Beside,
-    /// How the file stores weights of dense layers and heads.
-    #[serde(default, skip_serializing_if = "Weights::is_default")]
-    pub weights: Weights,
+    /// How the file stores weights of dense layers and heads. Without: floats; a model that is computed takes bytes where its
+    /// flash would otherwise leave axes out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<Weights>,
     /// A model without gradients, in place of all that is said from `backbone` on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retrofit: Option<Retrofit>,
@@ -88,11 +90,6 @@ impl Weights {
             Self::Float32 => WeightKind::Float32,
             Self::Int8 => WeightKind::Int8,
         }
-    }
-
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-    fn is_default(&self) -> bool {
-        *self == Self::default()
     }
 }
 
@@ -127,17 +124,8 @@ pub struct ImageBackbone {
     #[serde(default)]
     pub frozen: bool,
     /// Its learning rate, as a share of the others': below 1, a pretrained network changes less than what is new after it.
-    #[serde(default = "whole", skip_serializing_if = "is_whole")]
+    #[serde(default = "one", skip_serializing_if = "is_one")]
     pub rate_share: f64,
-}
-
-fn whole() -> f64 {
-    1.0
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_whole(share: &f64) -> bool {
-    *share == whole()
 }
 
 /// What happens to inputs before the first layer.
@@ -229,6 +217,9 @@ pub enum Start {
     Kmeans,
     /// One code per class (k = classes), with the class's moments, after `warmup` epochs.
     Classes,
+    /// As a model without gradients: head, codes and decoder are computed from the training rows, hidden layers begin as the
+    /// identity. Of rows with classes.
+    Retrofit,
 }
 
 /// E10–E13.
@@ -312,6 +303,9 @@ pub struct Training {
     /// Devices that share a mini-batch: this many GPUs from the chosen one on, or as many threads on a CPU.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub replicas: usize,
+    /// Whether the norms of an image network use the statistics of the whole mini-batch, not of a replica's part.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub synchronised_norms: bool,
     /// In which an image network's convolutions multiply; everything else stays f32.
     #[serde(default, skip_serializing_if = "is_default")]
     pub precision: ConvPrecision,
@@ -320,17 +314,11 @@ pub struct Training {
     pub checkpoint_every: usize,
 }
 
-fn one() -> usize {
-    1
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_one(number: &usize) -> bool {
-    *number == 1
-}
-
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
+impl Training {
+    /// Examples a step, of so many in all.
+    pub(crate) fn batch_of(&self, examples: usize) -> usize {
+        if self.batch == 0 { examples } else { self.batch }
+    }
 }
 
 /// How precisely convolutions multiply.
@@ -340,6 +328,8 @@ pub enum ConvPrecision {
     /// 24 bits, range 1e±38.
     #[default]
     F32,
+    /// 11 bits, the same range, on the matrix units of NVIDIA's GPUs from sm_80 on; other devices refuse it.
+    Tf32,
     /// 8 bits, the same range: no scaling of the loss is needed.
     Bf16,
     /// 11 bits, range 6e-8 … 6e4: the loss is scaled, and steps whose gradients overflow are skipped.
@@ -413,6 +403,11 @@ impl Experiment {
     /// An experiment that computes its model.
     #[must_use]
     pub fn without_gradients(name: &str, seed: u64, data: DataConfig, retrofit: Retrofit) -> Self {
+        Self { retrofit: Some(retrofit), ..Self::unsaid(name, seed, data) }
+    }
+
+    /// An experiment that says nothing about how a model is made.
+    fn unsaid(name: &str, seed: u64, data: DataConfig) -> Self {
         Self {
             name: name.to_owned(),
             seed,
@@ -424,8 +419,8 @@ impl Experiment {
             optimiser: OptimiserConfig::default(),
             training: Training::default(),
             beside: Beside::default(),
-            weights: Weights::Float32,
-            retrofit: Some(retrofit),
+            weights: None,
+            retrofit: None,
         }
     }
 

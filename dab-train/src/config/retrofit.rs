@@ -28,7 +28,8 @@ pub struct Retrofit {
     /// Whether fixed views are taken when there are none: nothing is tried.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub fast: bool,
-    /// The last layer of the user's own network, a safetensors file with `weight` and `bias`: it gives the logits.
+    /// The last layer of the user's own network, a safetensors file with `weight` and `bias`: it gives the
+    /// logits, less their mean over the classes: no probability changes, and the energy is then one of the classes alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub head: Option<String>,
     /// The views of an input, the base first. None: they are chosen.
@@ -44,6 +45,8 @@ pub struct Beside {
     pub views: Vec<ViewConfig>,
     /// Whether they alone judge: the network's own distance then makes the band of a prediction and nothing else.
     pub alone: bool,
+    /// What the network's own score is made of: its distance, or that and the energy of its logits.
+    pub form: Form,
 }
 
 impl Beside {

@@ -45,7 +45,6 @@ pub struct FilePart {
 
 impl FilePart {
     /// Reads `file` or `file:part`.
-    #[must_use]
     pub fn parse(text: &str) -> Self {
         match text.rsplit_once(':') {
             Some((path, part)) if PART_EXTENSIONS.iter().any(|e| path.ends_with(e)) => {
@@ -56,7 +55,6 @@ impl FilePart {
     }
 
     /// The same with csv files that are written so.
-    #[must_use]
     pub fn written(self, text: TextFormat) -> Self {
         Self { text, ..self }
     }
@@ -93,18 +91,11 @@ pub enum Labels {
 
 impl Labels {
     /// Number of labels.
-    #[must_use]
     pub fn len(&self) -> usize {
         match self {
             Self::Numbers(v) => v.len(),
             Self::Words(v) => v.len(),
         }
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Labels that stand in a file as text: numbers if all of them are.
@@ -127,15 +118,7 @@ impl Labels {
 pub fn table(source: &FilePart, without: Option<&str>) -> Result<(Table, Vec<String>)> {
     let what = source.path.display().to_string();
     let (table, names) = match source.format()? {
-        Format::Npy => {
-            let (header, bytes) = read_npy(&source.path)?;
-            (array(&header, &bytes).with_context(|| what.clone())?, Vec::new())
-        }
-        Format::Npz => {
-            let mut npz = Npz::open(&source.path)?;
-            let key = npz.key(source.part.as_deref())?;
-            (npz.table(&key)?, Vec::new())
-        }
+        Format::Npy | Format::Npz => (read_array(source, array)?, Vec::new()),
         Format::Csv => csv_table(source, without)?,
         Format::Parquet => parquet_table(source, without).with_context(|| what.clone())?,
     };
@@ -155,15 +138,7 @@ pub fn table(source: &FilePart, without: Option<&str>) -> Result<(Table, Vec<Str
 /// A missing file or part, or an array that is neither whole numbers nor text.
 pub fn labels(source: &FilePart) -> Result<Labels> {
     match source.format()? {
-        Format::Npy => {
-            let (header, bytes) = read_npy(&source.path)?;
-            array_labels(&header, &bytes).with_context(|| source.path.display().to_string())
-        }
-        Format::Npz => {
-            let mut npz = Npz::open(&source.path)?;
-            let key = npz.key(source.part.as_deref())?;
-            npz.labels(&key)
-        }
+        Format::Npy | Format::Npz => read_array(source, array_labels),
         Format::Parquet => parquet_labels(source).with_context(|| source.path.display().to_string()),
         Format::Csv => {
             let mut text = open_text(source)?;
@@ -340,8 +315,7 @@ impl Npz {
     /// # Errors
     /// When there is no such array or it is no table of numbers.
     pub fn table(&mut self, key: &str) -> Result<Table> {
-        let (header, bytes) = self.read(key)?;
-        array(&header, &bytes).with_context(|| self.here(key))
+        self.make(key, array)
     }
 
     /// Whether `wanted` (or the only array) holds images: bytes of four dimensions.
@@ -351,7 +325,7 @@ impl Npz {
     pub fn has_images(&mut self, wanted: Option<&str>) -> Result<bool> {
         let key = self.key(wanted)?;
         let here = self.here(&key);
-        let header = NpyHeader::from_reader(&mut self.entry(&key)?).context(here)?;
+        let header = header(&mut self.entry(&key)?).context(here)?;
         let bytes = Scalar::new(&header.dtype()).is_ok_and(|scalar| scalar.is_byte());
         Ok(bytes && header.shape().len() == 4)
     }
@@ -361,7 +335,7 @@ impl Npz {
     /// # Errors
     /// When there is no such array or it holds something else than bytes in C order.
     pub fn bytes(&mut self, key: &str) -> Result<(Vec<usize>, Vec<u8>)> {
-        let (header, bytes) = self.read(key)?;
+        let (header, mut bytes) = self.read(key)?;
         let here = self.here(key);
         let (scalar, _) = values(&header, &bytes).with_context(|| here.clone())?;
         ensure!(
@@ -369,7 +343,9 @@ impl Npz {
             "{here}: expected bytes (uint8) in C order, found {}",
             header.dtype().descr()
         );
-        Ok((header.shape().iter().map(|&n| n as usize).collect(), bytes))
+        let shape: Vec<usize> = header.shape().iter().map(|&n| n as usize).collect();
+        bytes.truncate(shape.iter().product());
+        Ok((shape, bytes))
     }
 
     /// The array `key` as labels.
@@ -377,18 +353,28 @@ impl Npz {
     /// # Errors
     /// When there is no such array or it is no list of labels.
     pub fn labels(&mut self, key: &str) -> Result<Labels> {
+        self.make(key, array_labels)
+    }
+
+    fn make<T>(&mut self, key: &str, make: impl Fn(&NpyHeader, &[u8]) -> Result<T>) -> Result<T> {
         let (header, bytes) = self.read(key)?;
-        array_labels(&header, &bytes).with_context(|| self.here(key))
+        make(&header, &bytes).with_context(|| self.here(key))
     }
 }
 
-/// Header and data of an npy file.
-fn read_npy(path: &Path) -> Result<(NpyHeader, Vec<u8>)> {
+/// What `make` makes of the array of an npy file, or of one in an npz file.
+fn read_array<T>(source: &FilePart, make: impl Fn(&NpyHeader, &[u8]) -> Result<T>) -> Result<T> {
+    let path = &source.path;
+    if matches!(source.format()?, Format::Npz) {
+        let mut npz = Npz::open(path)?;
+        let key = npz.key(source.part.as_deref())?;
+        return npz.make(&key, make);
+    }
     let mut file = BufReader::new(open(path)?);
     let header = header(&mut file).with_context(|| format!("{} is no npy file", path.display()))?;
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).with_context(|| format!("cannot read {}", path.display()))?;
-    Ok((header, bytes))
+    make(&header, &bytes).with_context(|| path.display().to_string())
 }
 
 /// The values of an array one by one, as they are stored.

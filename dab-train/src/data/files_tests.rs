@@ -212,3 +212,23 @@ fn one_layer_of_gzip_is_unpacked() {
     let error = format!("{:#}", table(&source, None).unwrap_err());
     assert!(error.contains("a line has more than 67108864 bytes: is it text?"), "{error}");
 }
+
+#[test]
+fn bytes_behind_an_array_of_images_are_no_image() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.npz");
+    let save = |array: &[u8]| {
+        let mut zip = zip::ZipWriter::new(File::create(&path).unwrap());
+        zip.start_file("x.npy", zip::write::SimpleFileOptions::default()).unwrap();
+        zip.write_all(array).unwrap();
+        zip.finish().unwrap();
+        Npz::open(&path).unwrap()
+    };
+    let header = "{'descr': '|u1', 'fortran_order': False, 'shape': (1, 2, 2, 3), }\n";
+    let (shape, bytes) = save(&npy(header, &[7; 24])).bytes("x").unwrap();
+    assert_eq!((shape, bytes), (vec![1, 2, 2, 3], vec![7; 12]));
+    // A header that says that it has 4 GB is not believed either, when somebody only asks what the array holds.
+    let long = [b"\x93NUMPY\x02\x00", &u32::MAX.to_le_bytes()[..], b"{'descr'"].concat();
+    let error = format!("{:#}", save(&long).has_images(None).unwrap_err());
+    assert!(error.contains("the header says that it has 4294967295 bytes"), "{error}");
+}

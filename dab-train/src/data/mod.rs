@@ -246,6 +246,14 @@ pub(crate) fn stored(root: &Path, relative: impl AsRef<Path>) -> Result<PathBuf>
 }
 
 impl Task {
+    /// What `f` makes of each OOD set, by name.
+    ///
+    /// # Errors
+    /// The first of `f`.
+    pub(crate) fn each_ood<T>(&self, f: impl Fn(&Table) -> Result<T>) -> Result<Vec<(String, T)>> {
+        self.ood.iter().map(|(name, inputs)| Ok((name.clone(), f(inputs)?))).collect()
+    }
+
     /// Refuses what no model can learn from.
     ///
     /// # Errors
@@ -319,22 +327,13 @@ impl Task {
                 warnings.push(format!("no training example of class {}", listed(&absent)));
             }
         }
-        let stats = self.train.inputs.column_stats();
-        let constant: Vec<usize> =
-            (0..stats.len()).filter(|&j| stats[j].is_constant()).map(|j| j + 1).collect();
-        if !constant.is_empty() {
-            warnings.push(format!("constant input column {} carries no information", listed(&constant)));
+        if let Some(columns) = constant_columns(&self.train.inputs) {
+            warnings.push(format!("constant input column {columns} carries no information"));
         }
-        if let Targets::Regression(targets) = &self.train.targets {
-            let stats = targets.column_stats();
-            let constant: Vec<usize> =
-                (0..stats.len()).filter(|&j| stats[j].is_constant()).map(|j| j + 1).collect();
-            if !constant.is_empty() {
-                warnings.push(format!(
-                    "target column {} is constant: nothing is learnt from it",
-                    listed(&constant)
-                ));
-            }
+        if let Targets::Regression(targets) = &self.train.targets
+            && let Some(columns) = constant_columns(targets)
+        {
+            warnings.push(format!("target column {columns} is constant: nothing is learnt from it"));
         }
         warnings.extend(self.train.inputs.outlier().map(|at| {
             let (row, column) = (at / self.train.inputs.cols, at % self.train.inputs.cols);
@@ -363,6 +362,13 @@ fn class_counts(targets: &Targets) -> Result<Option<Vec<usize>>> {
         }
     }
     Ok(Some(counts))
+}
+
+/// The columns that never change, counted from 1, in words; `None` where every one does.
+fn constant_columns(table: &Table) -> Option<String> {
+    let stats = table.column_stats();
+    let constant: Vec<usize> = (0..stats.len()).filter(|&j| stats[j].is_constant()).map(|j| j + 1).collect();
+    (!constant.is_empty()).then(|| listed(&constant))
 }
 
 fn listed(items: &[impl ToString]) -> String {

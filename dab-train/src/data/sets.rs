@@ -117,14 +117,12 @@ pub enum State {
 
 impl Known {
     /// The set of this name.
-    #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
         KNOWN.iter().find(|known| known.name == name)
     }
 
     /// The set that a path in the data folder belongs to, such as `svhn/test_32x32.mat` or `imagenet/train`. Several
     /// sets may share a folder: then the file decides.
-    #[must_use]
     pub fn of_path(path: &Path) -> Option<&'static Self> {
         let holds = |known: &Known| {
             let rest = path.strip_prefix(&known.folder).ok()?;
@@ -135,7 +133,6 @@ impl Known {
     }
 
     /// Looks at the set's files in the data folder `root`. A file that cannot be read differs.
-    #[must_use]
     pub fn state(&self, root: &Path) -> State {
         let folder = root.join(&self.folder);
         if !folder.is_dir() {
@@ -214,34 +211,27 @@ mod tests {
     use super::*;
     use crate::data::files::tests::write_npz;
 
-    fn folder(test: &str) -> PathBuf {
-        let folder = std::env::temp_dir().join(format!("dab-sets-{test}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&folder);
-        std::fs::create_dir_all(&folder).unwrap();
-        folder
-    }
-
     #[test]
     fn a_missing_and_a_wrong_file_are_named() {
-        let root = folder("named");
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
         let svhn = Known::named("svhn").unwrap();
-        assert_eq!(svhn.state(&root), State::Missing(root.join("svhn")));
+        assert_eq!(svhn.state(root), State::Missing(root.join("svhn")));
         std::fs::create_dir_all(root.join("svhn")).unwrap();
         let file = root.join("svhn/test_32x32.mat");
-        assert_eq!(svhn.state(&root), State::Missing(file.clone()));
+        assert_eq!(svhn.state(root), State::Missing(file.clone()));
         std::fs::write(&file, b"abc").unwrap();
         std::fs::write(root.join("svhn/test_32x32.npz"), b"").unwrap();
-        let State::Differs(path, what) = svhn.state(&root) else { panic!("another file") };
+        let State::Differs(path, what) = svhn.state(root) else { panic!("another file") };
         assert!(path == file && what.starts_with("MD5 is 900150983cd24fb0d6963f7d28e17f72, "), "{what}");
-        std::fs::remove_dir_all(&root).unwrap();
     }
 
     #[test]
     fn a_packed_text_is_known_by_what_it_holds() {
         const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-        let root = folder("packed");
+        let folder = tempfile::tempdir().unwrap();
         for level in [0, 9] {
-            let path = root.join(format!("{level}.gz"));
+            let path = folder.path().join(format!("{level}.gz"));
             let file = File::create(&path).unwrap();
             let mut packed = flate2::write::GzEncoder::new(file, flate2::Compression::new(level));
             packed.write_all(b"abc").unwrap();
@@ -249,13 +239,12 @@ mod tests {
             assert_eq!(Check::Unpacked(ABC.into()).difference(&path).unwrap(), None);
             assert!(Check::Sha256(ABC.into()).difference(&path).unwrap().unwrap().starts_with("SHA-256 is "));
         }
-        std::fs::remove_dir_all(&root).unwrap();
     }
 
     #[test]
     fn features_may_differ_by_their_rounding_alone() {
-        let root = folder("features");
-        let path = root.join("x.npz");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.npz");
         write_npz(&path, &[("x", &[2, 4], &[9.0, 9.0, 9.0, 9.0, 0.5, 1.0, 2.0, 9.0])]);
         let difference = |rows, last: [f32; 3]| {
             let array = Array { rows: Some(rows), last: last.to_vec(), sha256: None };
@@ -264,7 +253,6 @@ mod tests {
         assert_eq!(difference(2, [0.501, 0.999, 2.001]), None);
         assert!(difference(2, [0.51, 1.0, 2.0]).unwrap().contains("0.5, 1.0, 2.0"));
         assert!(difference(3, [0.5, 1.0, 2.0]).unwrap().contains("2 rows, expected 3"));
-        std::fs::remove_dir_all(&root).unwrap();
     }
 
     #[test]

@@ -9,8 +9,10 @@
 //! A constant column has standard deviation 0; its scale keeps 1 instead, so that the column
 //! becomes 0 and not NaN.
 
+use std::ops::Range;
+
 use anyhow::{Result, bail, ensure};
-use dab_core::parts::LARGEST;
+use dab_core::{artifact::writer::Normalization, parts::LARGEST};
 
 /// A column whose spread is below this fraction of its magnitude is constant: f32 cannot tell more.
 const CONSTANT_COLUMN: f64 = 1e-7;
@@ -88,6 +90,11 @@ impl Table {
     #[must_use]
     pub fn row(&self, i: usize) -> &[f32] {
         &self.values[i * self.cols..(i + 1) * self.cols]
+    }
+
+    /// The values of neighbouring rows, one behind the other.
+    pub(crate) fn block(&self, rows: Range<usize>) -> &[f32] {
+        &self.values[rows.start * self.cols..rows.end * self.cols]
     }
 
     /// All rows in order.
@@ -216,6 +223,11 @@ impl Scale {
     #[must_use]
     pub fn invert(&self, table: &Table) -> Table {
         self.map(table, |x, mean, std| x * std + mean)
+    }
+
+    /// As the writer of a model file takes it.
+    pub(crate) fn to_normalization(&self) -> Normalization {
+        Normalization { mean: self.mean.clone(), std: self.std.clone() }
     }
 
     fn map(&self, table: &Table, f: impl Fn(f32, f32, f32) -> f32) -> Table {

@@ -3,6 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use anyhow::{Context, Result, ensure};
+use dab_core::artifact::quantise::rounded;
 
 use super::Listener;
 use crate::{
@@ -10,18 +11,18 @@ use crate::{
         self, Choice, Wish,
         plan::{Rows, most_codes},
     },
-    config::{Experiment, retrofit::Retrofit},
-    data::{Description, Seen, Table, Targets, Task},
-    export::{artifact, device, head, retrofit},
+    config::{Experiment, Weights, retrofit::Retrofit},
+    data::{Description, Seen, Targets, Task},
+    export::{artifact, device, head, int8, retrofit},
     learn::retrofit::{Affine, Retrofitted, classes},
     measure::{
         evaluate::{Evaluation, TaskScores, evaluate_scores},
-        parity::{Parity, Twice},
+        parity::Twice,
     },
     model::snapshot::Scores,
 };
 
-/// How often codes are taken away from a file that came out too large.
+/// How often codes, or axes where each class has one, are taken away from a file that came out too large.
 const SHRINKS: usize = 12;
 /// What each time leaves of them.
 const SHRINK: f64 = 0.95;
@@ -49,28 +50,60 @@ pub fn make(
     listener: &mut dyn Listener,
 ) -> Result<Made> {
     let asked = experiment.retrofit.clone().context("the experiment learns by gradients")?;
-    let own = asked.head.as_deref().map(|file| head::read(Path::new(file))).transpose()?;
+    let own = last_layer(&asked)?;
     let info = artifact::info(experiment, description)?;
-    let strings = info.iter().map(|(key, value)| (key.len() + value.len() + 2 * STRING) as u64).sum();
-    let rows = rows(seen, strings)?;
+    // The means of the inputs are among them where no view has them.
+    let means = artifact::means(&seen.train.inputs);
+    let strings =
+        info.iter().chain([&means]).map(|(key, value)| (key.len() + value.len() + 2 * STRING) as u64).sum();
+    let mut rows = rows(seen, strings)?;
+    let chooses = experiment.weights.is_none() && asked.views.is_empty();
+    if chooses && choose::wants_bytes(&seen.train.inputs, &rows, asked.flash) {
+        experiment.weights = Some(Weights::Int8);
+    }
+    rows.int8 = experiment.weights == Some(Weights::Int8);
     let mut choice = decide(&asked, experiment.seed, own.is_some(), seen, &rows, listener)?;
+    // What was chosen may have room for floats.
+    let floats = Rows { int8: false, ..rows.clone() };
+    let bytes = floats.bytes(&choice.views, own.is_some());
+    if chooses && asked.flash.is_none_or(|flash| bytes <= flash) {
+        (experiment.weights, choice.bytes, rows) = (None, bytes, floats);
+        choice.curve.iter_mut().filter(|point| point.chosen).for_each(|point| point.bytes = bytes);
+        choice.curve.sort_by_key(|point| point.bytes);
+    }
     listener.chosen(&choice);
     let calibration = match &description.calibration {
         Some(unseen) => retrofit::Calibration::Unseen(unseen),
         None => retrofit::Calibration::HeldOut(&seen.held_out.inputs),
     };
     let mut made = fit(&choice, experiment.seed, own.clone(), seen, calibration, &info)?;
+    let stored = |made: &(Retrofitted, Vec<u8>)| -> Result<u64> {
+        let bytes = if rows.int8 { int8::quantised(&made.1, None)?.len() } else { made.1.len() };
+        Ok(bytes as u64)
+    };
+    choice.bytes = stored(&made)?;
     for _ in 0..SHRINKS {
-        if asked.flash.is_none_or(|flash| made.1.len() as u64 <= flash) {
+        if asked.flash.is_none_or(|flash| choice.bytes <= flash) {
             break;
         }
-        let fewer = |codes: usize| ((codes as f64 * SHRINK) as usize).max(1);
-        choice.views.iter_mut().for_each(|view| view.codes = fewer(view.codes));
+        let fewer = |count: usize| ((count as f64 * SHRINK) as usize).max(1);
+        for view in &mut choice.views {
+            match view.codes {
+                1 => view.rank = Some(fewer(view.rank.unwrap_or(rows.inputs))),
+                codes => view.codes = fewer(codes),
+            }
+        }
         made = fit(&choice, experiment.seed, own.clone(), seen, calibration, &info)?;
+        choice.bytes = stored(&made)?;
     }
-    choice.bytes = made.1.len() as u64;
     experiment.retrofit = Some(Retrofit { views: choice.views.clone(), ..asked });
     Ok(Made { fitted: made.0, choice, bytes: made.1 })
+}
+
+/// The user's own last layer, its logits moved so that their mean is 0.
+fn last_layer(retrofit: &Retrofit) -> Result<Option<Affine>> {
+    let Some(file) = &retrofit.head else { return Ok(None) };
+    Ok(Some(head::read(Path::new(file))?.centred()))
 }
 
 fn rows(seen: &Seen, strings: u64) -> Result<Rows> {
@@ -85,7 +118,7 @@ fn rows(seen: &Seen, strings: u64) -> Result<Rows> {
         }
     };
     ensure!(seen.train.inputs.cols > 0, "the rows have no columns");
-    Ok(Rows { inputs: seen.train.inputs.cols, outputs, counts, strings })
+    Ok(Rows { inputs: seen.train.inputs.cols, outputs, counts, strings, int8: false })
 }
 
 fn decide(
@@ -137,51 +170,40 @@ fn fit(
 /// # Errors
 /// When the file does not take the inputs.
 pub fn measure(made: &Made, task: &Task) -> Result<(TaskScores, Evaluation)> {
-    let score = |inputs: &Table| device::scores(&made.bytes, inputs);
-    let scores = TaskScores {
-        held_out: score(&task.held_out.inputs)?,
-        test: score(&task.test.inputs)?,
-        ood: task
-            .ood
-            .iter()
-            .map(|(name, inputs)| Ok((name.clone(), score(inputs)?)))
-            .collect::<Result<_>>()?,
-    };
+    let scores = TaskScores::of(task, |inputs| device::scores(&made.bytes, inputs))?;
     let evaluation = evaluate_scores(&made.fitted.codebook().priors, None, task, &scores)?;
     Ok((scores, evaluation))
 }
 
-/// How the file agrees with the same distances in float64; a disagreement is an error.
+/// Every input scored by the file, beside the same distances in float64.
 ///
 /// # Errors
-/// When a distance differs too much.
-pub fn agreement(made: &Made, task: &Task) -> Result<Parity> {
-    let parity = Twice::new(&made.bytes, task, &exact(&made.fitted, task))?.parity()?;
-    parity.check()?;
-    Ok(parity)
+/// When the file does not take the inputs.
+pub fn beside_exact(made: &Made, task: &Task) -> Result<Twice> {
+    Twice::new(&made.bytes, task, &exact(&made.fitted, task)?)
 }
 
 /// Distances from the codes of the base view, in float64.
-fn exact(fitted: &Retrofitted, task: &Task) -> TaskScores {
+fn exact(fitted: &Retrofitted, task: &Task) -> Result<TaskScores> {
     let base = &fitted.views[0];
-    let score = |inputs: &Table| Scores { uncertainty: base.exact(inputs), ..Scores::default() };
-    TaskScores {
-        held_out: score(&task.held_out.inputs),
-        test: score(&task.test.inputs),
-        ood: task.ood.iter().map(|(name, inputs)| (name.clone(), score(inputs))).collect(),
-    }
+    TaskScores::of(task, |inputs| Ok(Scores { uncertainty: base.exact(inputs), ..Scores::default() }))
 }
 
-/// Every input of an experiment scored by the views that it names, fitted anew, and by a file.
+/// Every input of an experiment scored by the views that it names, fitted anew, and by a file. Where the file has weights of one
+/// byte, the fitted ones are rounded as those are.
 ///
 /// # Errors
 /// When the experiment names no views, its data cannot be used, or the file takes other inputs.
 pub fn twice(experiment: &Experiment, task: Task, artifact: &[u8]) -> Result<Twice> {
     let retrofit = experiment.retrofit.as_ref().filter(|retrofit| !retrofit.views.is_empty());
     let retrofit = retrofit.context("the experiment names no views to fit")?;
-    let own = retrofit.head.as_deref().map(|file| head::read(Path::new(file))).transpose()?;
+    let own = last_layer(retrofit)?;
     let (seen, sealed) = task.seal();
-    let fitted = Retrofitted::fit(&retrofit.views, &seen.train, own, experiment.seed)?;
+    let mut fitted = Retrofitted::fit(&retrofit.views, &seen.train, own, experiment.seed)?;
+    if experiment.weights == Some(Weights::Int8) {
+        let (head, columns) = (&mut fitted.views[0].head, seen.train.inputs.cols);
+        head.weight = rounded(&head.weight, columns);
+    }
     let task = sealed.open(seen);
-    Twice::new(artifact, &task, &exact(&fitted, &task))
+    Twice::new(artifact, &task, &exact(&fitted, &task)?)
 }

@@ -10,9 +10,7 @@
 use anyhow::{Context, Result};
 use dab_core::artifact::info::{INPUT_MEANS, means_text};
 use dab_core::artifact::schema::Residual;
-use dab_core::artifact::writer::{
-    CalibrationSpec, Codes, DecoderSpec, Dense, Head, Normalization, Spec, WeightKind,
-};
+use dab_core::artifact::writer::{CalibrationSpec, Codes, DecoderSpec, Dense, Head, Spec};
 use dab_core::{CovarianceKind, Rates, Task};
 
 use super::{device, names};
@@ -63,7 +61,6 @@ pub fn info(experiment: &Experiment, data: &Description) -> Result<Vec<(String, 
 }
 
 /// What the inputs are on average in the rows that a model learnt from, for a file whose normalisation does not say it.
-#[must_use]
 pub fn means(train: &Table) -> (String, String) {
     (INPUT_MEANS.to_owned(), means_text(&Scale::fit(train).mean))
 }
@@ -90,36 +87,29 @@ pub(crate) fn spec(trained: &Snapshot, info: Vec<(String, String)>) -> Spec {
         residual: layer.residual.map(|source| Residual { source: source as u8, before_activation: false }),
         norm: None,
     });
+    let head = Head {
+        weight: transposed(&trained.head),
+        bias: trained.head.bias.clone(),
+        activation: trained.activation,
+        covariance: match trained.covariance {
+            Covariance::Diagonal => CovarianceKind::Diagonal,
+            Covariance::Spectral => CovarianceKind::Spectral,
+            Covariance::Cholesky => CovarianceKind::Cholesky,
+        },
+        dim: trained.dim,
+    };
+    let codes = Codes {
+        means: wide(&codebook.means),
+        covs: wide(&codebook.covs),
+        priors: wide(&codebook.priors),
+        alpha: trained.alpha,
+    };
     Spec {
-        inputs: trained.input_scale.mean.len(),
-        normalization: scaled.then(|| Normalization {
-            mean: trained.input_scale.mean.clone(),
-            std: trained.input_scale.std.clone(),
-        }),
+        normalization: scaled.then(|| trained.input_scale.to_normalization()),
         layers: layers.collect(),
-        head: Head {
-            weight: transposed(&trained.head),
-            bias: trained.head.bias.clone(),
-            activation: trained.activation,
-            covariance: match trained.covariance {
-                Covariance::Diagonal => CovarianceKind::Diagonal,
-                Covariance::Spectral => CovarianceKind::Spectral,
-                Covariance::Cholesky => CovarianceKind::Cholesky,
-            },
-            dim: trained.dim,
-        },
-        codes: Codes {
-            means: wide(&codebook.means),
-            covs: wide(&codebook.covs),
-            priors: wide(&codebook.priors),
-            alpha: trained.alpha,
-        },
         decoder: Some(decoder(trained)),
-        calibration: None,
-        self_test: Vec::new(),
-        channels: None,
-        weights: WeightKind::Float32,
         info,
+        ..Spec::new(trained.input_scale.mean.len(), head, codes)
     }
 }
 

@@ -74,7 +74,6 @@ impl ModelFile {
     }
 
     /// The bytes of the file.
-    #[must_use]
     pub fn bytes(&self) -> &[u8] {
         self.bytes.as_slice()
     }
@@ -101,7 +100,6 @@ impl ModelFile {
     }
 
     /// CRC-32C of everything behind the header: one model has one encoding, so this names it.
-    #[must_use]
     pub fn identity(&self) -> u32 {
         /// Where the header keeps it (docs/format.md).
         const BODY_CRC: usize = 56;
@@ -110,22 +108,21 @@ impl ModelFile {
     }
 
     /// Names of the inputs, if the artifact has them.
-    #[must_use]
     pub fn input_names(&self, count: usize) -> Option<Vec<String>> {
         names::find(&self.info, names::INPUTS, count)
     }
 
     /// Names of the classes: the outputs' names in the artifact, or their numbers.
-    #[must_use]
     pub fn class_names(&self, count: usize) -> Vec<String> {
-        names::find(&self.info, names::OUTPUTS, count)
-            .unwrap_or_else(|| (0..count).map(|class| class.to_string()).collect())
+        self.outputs_or(count, |class| class.to_string())
     }
 
     /// Names of the outputs: the artifact's, or `output_0`, `output_1`, …
-    #[must_use]
     pub fn output_names(&self, count: usize) -> Vec<String> {
-        names::find(&self.info, names::OUTPUTS, count)
-            .unwrap_or_else(|| (0..count).map(|i| format!("output_{i}")).collect())
+        self.outputs_or(count, |i| format!("output_{i}"))
+    }
+
+    fn outputs_or(&self, count: usize, name: impl Fn(usize) -> String) -> Vec<String> {
+        names::find(&self.info, names::OUTPUTS, count).unwrap_or_else(|| (0..count).map(name).collect())
     }
 }

@@ -5,7 +5,6 @@
 pub use dab_core::artifact::info::{INPUT_NAMES as INPUTS, OUTPUT_NAMES as OUTPUTS};
 
 /// The names in a string.
-#[must_use]
 pub fn split(list: &str) -> Vec<String> {
     if list.trim_start().starts_with('[')
         && let Ok(names) = serde_json::from_str::<Vec<String>>(list)
@@ -25,7 +24,6 @@ pub fn join(names: &[String]) -> serde_json::Result<String> {
 }
 
 /// The names under `key`, if they are exactly `count`.
-#[must_use]
 pub fn find(info: &[(String, String)], key: &str, count: usize) -> Option<Vec<String>> {
     let (_, list) = info.iter().find(|(k, _)| k == key)?;
     Some(split(list)).filter(|names| names.len() == count)

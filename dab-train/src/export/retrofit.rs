@@ -11,8 +11,8 @@
 
 use anyhow::{Context, Result};
 use dab_core::artifact::writer::{
-    AmbiguitySpec, BaseSpec, CalibrationSpec, ChannelsSpec, Codes, DecoderSpec, Head, Normalization, Spec,
-    ViewDecoder, ViewSpec, WeightKind,
+    AmbiguitySpec, BaseSpec, CalibrationSpec, ChannelsSpec, Codes, DecoderSpec, Head, Spec, ViewDecoder,
+    ViewSpec,
 };
 use dab_core::channels::{DecoderReads, Form, Tail, Tails, ViewScore};
 use dab_core::{Activation, CovarianceKind, Rates, Task};
@@ -41,7 +41,6 @@ pub enum Calibration<'a> {
 
 impl Calibration<'_> {
     /// The rows that the tables are made of.
-    #[must_use]
     pub fn table(self) -> Table {
         match self {
             Self::HeldOut(rows) => rows.clone(),
@@ -89,16 +88,21 @@ pub fn calibrated(
     with_tables(spec, &rows, &model.trial.rows)
 }
 
-/// The file of a network, given as its `spec`, with views of its inputs beside it; unless they judge `alone`, U is of both. A
-/// part of the rows that calibrate shapes the tails: the network has seen all training rows.
+/// The file of a network, given as its `spec`, with views of its inputs beside it; unless they judge `alone`, U is of both, and
+/// the network's score has the given form. A part of the rows that calibrate shapes the tails: the network has seen all
+/// training rows.
 ///
 /// # Errors
 /// When a number cannot be stored: the writer names it.
-pub fn beside(mut spec: Spec, model: &Retrofitted, alone: bool, rows: &Table) -> Result<Vec<u8>> {
+pub fn beside(
+    mut spec: Spec,
+    model: &Retrofitted,
+    (alone, form): (bool, Form),
+    rows: &Table,
+) -> Result<Vec<u8>> {
     /// A score with this tail is never a surprise.
     const SILENT: Tail = Tail { a: 0.0, b: 1e12 };
-    let base =
-        BaseSpec { l2: false, form: Form::Distance, decoder_reads: DecoderReads::Latent, tails: Tails::UNIT };
+    let base = BaseSpec { l2: false, form, decoder_reads: DecoderReads::Latent, tails: Tails::UNIT };
     let views = model.views.iter().map(|fitted| ViewSpec { decoder: None, ..view(fitted) }).collect();
     spec.channels = Some(ChannelsSpec { base, views, ambiguity: None });
     let rest = if rows.rows > 0 { shaped(&mut spec, rows)? } else { rows.clone() };
@@ -170,13 +174,9 @@ fn tails(spec: &mut Spec) -> impl Iterator<Item = &mut Tails> {
     })
 }
 
-fn normalization(scale: Option<&Scale>) -> Option<Normalization> {
-    scale.map(|scale| Normalization { mean: scale.mean.clone(), std: scale.std.clone() })
-}
-
 fn view(fitted: &Fitted) -> ViewSpec {
     ViewSpec {
-        normalization: normalization(fitted.prepare.columns.as_ref()),
+        normalization: fitted.prepare.columns.as_ref().map(Scale::to_normalization),
         l2: fitted.prepare.l2,
         head_weight: fitted.head.weight.clone(),
         head_bias: fitted.head.bias.clone(),
@@ -201,31 +201,27 @@ fn spec(model: &Retrofitted, views: &[Fitted], info: Vec<(String, String)>) -> R
         None => (DecoderReads::Latent, base.decoder.as_ref()),
     };
     let task = if model.regression { Task::Regression } else { Task::Classification };
+    let head = Head {
+        weight: base.head.weight.clone(),
+        bias: Some(base.head.bias.clone()),
+        activation: Activation::Identity,
+        covariance: CovarianceKind::Constant,
+        dim: base.head.outputs(),
+    };
+    let codes = Codes {
+        means: base.codes.means.values.iter().map(|&m| f64::from(m)).collect(),
+        covs: Vec::new(),
+        priors: base.codes.priors.clone(),
+        alpha: base.alpha as f32,
+    };
     Ok(Spec {
-        inputs: model.inputs,
-        normalization: normalization(base.prepare.columns.as_ref()),
-        layers: Vec::new(),
-        head: Head {
-            weight: base.head.weight.clone(),
-            bias: Some(base.head.bias.clone()),
-            activation: Activation::Identity,
-            covariance: CovarianceKind::Constant,
-            dim: base.head.outputs(),
-        },
-        codes: Codes {
-            means: base.codes.means.values.iter().map(|&m| f64::from(m)).collect(),
-            covs: Vec::new(),
-            priors: base.codes.priors.clone(),
-            alpha: base.alpha as f32,
-        },
+        normalization: base.prepare.columns.as_ref().map(Scale::to_normalization),
         decoder: affine.map(|affine| DecoderSpec {
             weight: affine.weight.clone(),
             bias: Some(affine.bias.clone()),
             outputs: affine.outputs(),
             task,
         }),
-        calibration: None,
-        self_test: Vec::new(),
         channels: Some(ChannelsSpec {
             base: BaseSpec {
                 l2: base.prepare.l2,
@@ -236,8 +232,8 @@ fn spec(model: &Retrofitted, views: &[Fitted], info: Vec<(String, String)>) -> R
             views: views[1..].iter().map(view).collect(),
             ambiguity: None,
         }),
-        weights: WeightKind::Float32,
         info,
+        ..Spec::new(model.inputs, head, codes)
     })
 }
 

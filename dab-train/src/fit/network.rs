@@ -9,7 +9,7 @@
 //! last layer then reads the latent mean, through the inverse of the whitening.
 
 use anyhow::{Context, Result, ensure};
-use dab_core::artifact::writer::{CalibrationSpec, ChannelsSpec, Codes as CodesSpec, Head, Spec, WeightKind};
+use dab_core::artifact::writer::{CalibrationSpec, ChannelsSpec, Codes as CodesSpec, Head, Spec};
 use dab_core::channels::Form;
 use dab_core::{Activation, CovarianceKind, Rates, Task};
 use nalgebra::DMatrix;
@@ -46,7 +46,7 @@ const DEFAULT_CODES: usize = 10;
 
 /// Rows to fit to.
 #[derive(Debug)]
-pub struct Rows {
+pub struct FittingRows {
     /// What enters the network, or its features.
     pub inputs: Table,
     /// The class of each, all below the second number.
@@ -76,7 +76,7 @@ struct Cut {
 }
 
 impl Cut {
-    fn new(network: &Network, rows: &Rows) -> Result<Self> {
+    fn new(network: &Network, rows: &FittingRows) -> Result<Self> {
         let (found, columns) = (rows.inputs.rows, rows.inputs.cols);
         ensure!(
             columns == network.inputs || columns == network.features,
@@ -121,7 +121,7 @@ impl Cut {
 ///
 /// # Errors
 /// Rows of another width, too few of them, or numbers that cannot be stored.
-pub fn complete(network: &Network, rows: &Rows) -> Result<Completed> {
+pub fn complete(network: &Network, rows: &FittingRows) -> Result<Completed> {
     let cut = Cut::new(network, rows)?;
     let mut spec = match &network.head {
         Some(head) => encoder(network, head, &cut)?,
@@ -152,19 +152,14 @@ fn draft(network: &Network, whole: bool, head: Head) -> Spec {
             DMatrix::<f64>::identity(dim, dim).as_slice().to_vec()
         }
     };
-    Spec {
-        inputs: if whole { network.inputs } else { network.features },
-        normalization: network.normalization.clone().filter(|_| whole),
-        layers: if whole { network.layers.clone() } else { Vec::new() },
-        head,
-        codes: CodesSpec { means: vec![0.0; dim], covs, priors: vec![1.0], alpha: 1.0 },
-        decoder: None,
-        calibration: None,
-        self_test: Vec::new(),
-        channels: constant.then(ChannelsSpec::default),
-        weights: WeightKind::Float32,
-        info: Vec::new(),
+    let codes = CodesSpec { means: vec![0.0; dim], covs, priors: vec![1.0], alpha: 1.0 };
+    let mut spec = Spec::new(if whole { network.inputs } else { network.features }, head, codes);
+    spec.channels = constant.then(ChannelsSpec::default);
+    if whole {
+        spec.normalization.clone_from(&network.normalization);
+        spec.layers.clone_from(&network.layers);
     }
+    spec
 }
 
 /// The features of rows, as a device computes them.

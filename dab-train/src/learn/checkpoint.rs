@@ -173,7 +173,6 @@ pub fn write(path: &Path, experiment: &Experiment, progress: &RunState) -> Resul
 }
 
 /// Where the checkpoint before the one at `path` is.
-#[must_use]
 pub fn before(path: &Path) -> PathBuf {
     path.with_extension("before.safetensors")
 }

@@ -14,7 +14,7 @@ use super::{
     examples::Examples,
     kmeans,
     machines::Machines,
-    network_step::{Share, threads},
+    parts::{Share, threads},
 };
 use crate::{
     config::{Experiment, Mode, Start},
@@ -47,9 +47,8 @@ impl<'a> Encodings<'a> {
     fn new(model: &Rdfc, experiment: &Experiment, examples: &'a Examples) -> Self {
         let network = &model.network;
         let count = examples.len();
-        let size = if experiment.training.batch == 0 { count } else { experiment.training.batch };
         let rows: Vec<usize> = (0..count).collect();
-        let rows = rows.chunks(size.max(1)).map(<[usize]>::to_vec).collect();
+        let rows = rows.chunks(experiment.training.batch_of(count).max(1)).map(<[usize]>::to_vec).collect();
         let calibrated = experiment.objective.calibrated.is_some();
         let mut all = Self { network: network.frozen(), examples, rows, kept: Vec::new(), calibrated };
         let numbers = network.dim + network.covariance.entries(network.dim) + 2;
@@ -236,12 +235,7 @@ impl Rdfc {
             add(&mut sums, &numbers(assignment.clone().transpose().product(encoding.mean)), 1.0);
             add(&mut weights, &numbers(assignment.sum_dim(0)), 1.0);
         }
-        let dim = self.codebook.dim;
-        for (index, mean) in self.codebook.means.iter_mut().enumerate() {
-            if weights[index / dim] > 0.0 {
-                *mean = (sums[index] / weights[index / dim]) as f32;
-            }
-        }
+        self.codebook.set_means(&sums, &weights);
     }
 
     /// E11 and E12 as sums over the whole pass.
@@ -335,11 +329,7 @@ impl Rdfc {
             counts[code] += 1.0;
             point.iter().enumerate().for_each(|(i, &value)| sums[code * dim + i] += f64::from(value));
         }
-        for (index, mean) in self.codebook.means.iter_mut().enumerate() {
-            if counts[index / dim] > 0.0 {
-                *mean = (sums[index] / counts[index / dim]) as f32;
-            }
-        }
+        self.codebook.set_means(&sums, &counts);
         let means = self.tensors().means;
         let mut covs = vec![0.0; self.codebook.covs.len()];
         for (rows, (encoding, _)) in encodings.rows.iter().zip(encodings.iter()) {

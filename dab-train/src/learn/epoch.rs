@@ -25,7 +25,7 @@ use crate::{
         network::{Network, Output},
         resnet::ResNet,
     },
-    support::random::Random,
+    support::{random::Random, settings::is_default},
 };
 
 /// Code means, in numbers (codes × dim), from which on training expands diagonal distances into matrix products.
@@ -57,13 +57,8 @@ pub struct Epoch {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watched: Option<f64>,
     /// Mini-batches that were skipped because their gradients, in f16, were not finite.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub skipped: usize,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_zero(number: &usize) -> bool {
-    *number == 0
 }
 
 /// The model in training.
@@ -93,7 +88,6 @@ pub struct Rdfc {
 
 impl Rdfc {
     /// A random start.
-    #[must_use]
     pub fn new(experiment: &Experiment, inputs: usize, output: Output, seed: u64, device: &Device) -> Self {
         let (bottleneck, optimiser) = (&experiment.bottleneck, &experiment.optimiser);
         let mut random = Random::new(seed, "code means");
@@ -162,9 +156,8 @@ impl Rdfc {
 
     /// Examples in the order of this epoch, in mini-batches.
     pub(super) fn batches(&self, experiment: &Experiment, count: usize) -> Vec<Vec<usize>> {
-        let size = if experiment.training.batch == 0 { count } else { experiment.training.batch };
         let order = Random::new(self.seed, &format!("order {}", self.epoch)).permutation(count);
-        order.chunks(size.max(1)).map(<[usize]>::to_vec).collect()
+        order.chunks(experiment.training.batch_of(count).max(1)).map(<[usize]>::to_vec).collect()
     }
 }
 

@@ -58,13 +58,12 @@ pub struct Examples {
     pub inputs: Inputs,
     /// Each example's class, when there are classes.
     pub labels: Option<Vec<u32>>,
-    /// Factor L `[inputs, inputs]` of the noise added in step 1, L Lᵀ its covariance.
+    /// Factor L `[inputs, sources]` of the noise added in step 1, L Lᵀ its covariance.
     pub noise: Option<Tensor<2>>,
 }
 
 impl Examples {
     /// How many.
-    #[must_use]
     pub fn len(&self) -> usize {
         match &self.inputs {
             Inputs::Table { inputs, .. } => inputs.dims()[0],
@@ -73,13 +72,11 @@ impl Examples {
     }
 
     /// Whether there are none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Where batches lie.
-    #[must_use]
     pub fn device(&self) -> Device {
         match &self.inputs {
             Inputs::Table { inputs, .. } => inputs.device(),
@@ -88,7 +85,6 @@ impl Examples {
     }
 
     /// Inputs and targets of the examples `rows`, as they are.
-    #[must_use]
     pub fn select(&self, rows: &[usize]) -> (Tensor<2>, Wanted) {
         match &self.inputs {
             Inputs::Table { inputs, wanted } => {

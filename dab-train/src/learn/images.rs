@@ -180,7 +180,6 @@ pub fn features(network: &ResNet, set: &ImageSet, normalise: &Normalise, device:
 }
 
 /// SHA-256 of a network's names and numbers: which network it is.
-#[must_use]
 pub fn digest(network: &ResNet) -> String {
     digest::hex(numbers_digest(network))
 }
@@ -257,7 +256,6 @@ pub fn train_frozen(
 }
 
 /// Whether an experiment can learn from rows as they are, without the table that scaling and noise need.
-#[must_use]
 pub fn streams(experiment: &Experiment) -> bool {
     experiment.backbone.standardise == Standardise::None && experiment.training.input_noise == 0.0
 }

@@ -73,7 +73,6 @@ pub struct Features {
 
 impl Features {
     /// The first bytes of a file of features.
-    #[must_use]
     pub fn header(rows: usize, cols: usize) -> [u8; HEADER] {
         let mut header = [0; HEADER];
         header[..8].copy_from_slice(&MAGIC);
@@ -102,7 +101,6 @@ impl Features {
     }
 
     /// The rows at `indices`.
-    #[must_use]
     pub fn select(&self, indices: &[usize]) -> Self {
         let rows = indices.iter().map(|&index| self.rows[index]).collect();
         Self { map: self.map.clone(), cols: self.cols, rows }

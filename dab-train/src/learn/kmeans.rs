@@ -22,20 +22,7 @@ fn square_distance(a: &[f32], b: &[f32]) -> f64 {
     a.iter().zip(b).map(|(a, b)| f64::from(a - b).powi(2)).sum()
 }
 
-/// The nearest centre and its squared distance.
-fn nearest(point: &[f32], centres: &[Vec<f32>]) -> (usize, f64) {
-    let mut best = (0, f64::INFINITY);
-    for (index, centre) in centres.iter().enumerate() {
-        let distance = square_distance(point, centre);
-        if distance < best.1 {
-            best = (index, distance);
-        }
-    }
-    best
-}
-
 /// An index drawn with probability proportional to `weights`; the last one when they are all zero.
-#[must_use]
 pub fn weighted(weights: &[f64], random: &mut Random) -> usize {
     let mut left = random.uniform() * weights.iter().sum::<f64>();
     for (index, &weight) in weights.iter().enumerate() {
@@ -48,41 +35,18 @@ pub fn weighted(weights: &[f64], random: &mut Random) -> usize {
 }
 
 /// Which of `codes` clusters each of `points` (rows of `dim`) belongs to. `O(points × codes × dim)` a round.
-#[must_use]
 pub fn clusters(points: &[f32], dim: usize, codes: usize, random: &mut Random) -> Vec<usize> {
-    let rows: Vec<&[f32]> = points.chunks_exact(dim).collect();
-    if rows.is_empty() {
+    let points = Table { rows: points.len() / dim, cols: dim, values: points.to_vec() };
+    if points.rows == 0 {
         return Vec::new();
     }
-    let mut centres = vec![rows[random.below(rows.len())].to_vec()];
-    let mut gaps: Vec<f64> = rows.iter().map(|row| square_distance(row, &centres[0])).collect();
-    while centres.len() < codes {
-        let centre = rows[weighted(&gaps, random)].to_vec();
-        for (gap, row) in gaps.iter_mut().zip(&rows) {
-            *gap = gap.min(square_distance(row, &centre));
-        }
-        centres.push(centre);
-    }
-    let mut member: Vec<usize> = Vec::new();
-    for _ in 0..ITERATIONS {
-        let next: Vec<usize> = rows.iter().map(|row| nearest(row, &centres).0).collect();
-        if next == member {
-            break;
-        }
-        member = next;
-        let mut sums = vec![vec![0.0_f64; dim]; codes];
-        let mut counts = vec![0_usize; codes];
-        for (row, &code) in rows.iter().zip(&member) {
-            counts[code] += 1;
-            sums[code].iter_mut().zip(*row).for_each(|(sum, &v)| *sum += f64::from(v));
-        }
-        for ((centre, sum), &count) in centres.iter_mut().zip(&sums).zip(&counts) {
-            if count > 0 {
-                centre.iter_mut().zip(sum).for_each(|(c, s)| *c = (s / count as f64) as f32);
-            }
-        }
-    }
-    member
+    let mut centres = plus_plus(&points, codes, square_distance, random);
+    lloyd(&points, &mut centres, ITERATIONS, |points, centres| {
+        points
+            .iter()
+            .map(|point| least(centres.iter().map(|centre| square_distance(point, centre))))
+            .collect()
+    })
 }
 
 /// Up to `codes` centres of `points` with the number of points nearest to each. Points that are fewer than the codes are
@@ -91,35 +55,58 @@ pub fn clusters(points: &[f32], dim: usize, codes: usize, random: &mut Random) -
 /// ```text
 /// argmin_c ‖x − c‖² = argmin_c ‖c‖² − 2 x·c
 /// ```
-#[must_use]
 pub fn centres(points: &Table, codes: usize, random: &mut Random) -> (Table, Vec<usize>) {
-    let (rows, dim) = (points.rows, points.cols);
-    if rows <= codes {
-        return (points.clone(), vec![1; rows]);
+    if points.rows <= codes {
+        return (points.clone(), vec![1; points.rows]);
     }
-    let mut centres = Table { rows: codes, cols: dim, values: plus_plus(points, codes, random) };
+    let gap = |row: &[f32], centre: &[f32]| {
+        f64::from(row.iter().zip(centre).map(|(a, b)| (a - b) * (a - b)).sum::<f32>())
+    };
+    let mut centres = plus_plus(points, codes, gap, random);
+    lloyd(points, &mut centres, CENTRE_ITERATIONS, members);
+    let counts = counts(&members(points, &centres), codes);
+    // A centre that lost all its points describes nothing.
+    let kept: Vec<usize> = (0..codes).filter(|&code| counts[code] > 0).collect();
+    (centres.select(&kept), kept.iter().map(|&code| counts[code]).collect())
+}
+
+/// Puts each centre at the mean of its points until nothing changes, so many times at most. Gives whose point each one was.
+fn lloyd(
+    points: &Table,
+    centres: &mut Table,
+    rounds: usize,
+    members: impl Fn(&Table, &Table) -> Vec<usize>,
+) -> Vec<usize> {
+    let (codes, dim) = (centres.rows, centres.cols);
     let mut member = Vec::new();
-    for _ in 0..CENTRE_ITERATIONS {
-        let next = members(points, &centres);
+    for _ in 0..rounds {
+        let next = members(points, centres);
         if next == member {
             break;
         }
         member = next;
         let mut sums = vec![0.0_f64; codes * dim];
-        let counts = counts(&member, codes);
         for (row, &code) in points.iter().zip(&member) {
             sums[code * dim..(code + 1) * dim].iter_mut().zip(row).for_each(|(sum, &x)| *sum += f64::from(x));
         }
-        for (code, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+        for (code, count) in counts(&member, codes).into_iter().enumerate().filter(|(_, count)| *count > 0) {
             let places = code * dim..(code + 1) * dim;
             let centre = &mut centres.values[places.clone()];
             centre.iter_mut().zip(&sums[places]).for_each(|(c, s)| *c = (s / count as f64) as f32);
         }
     }
-    let counts = counts(&members(points, &centres), codes);
-    // A centre that lost all its points describes nothing.
-    let kept: Vec<usize> = (0..codes).filter(|&code| counts[code] > 0).collect();
-    (centres.select(&kept), kept.iter().map(|&code| counts[code]).collect())
+    member
+}
+
+/// Where the least of some numbers is, the first among equals.
+fn least<T: PartialOrd>(numbers: impl Iterator<Item = T>) -> usize {
+    let mut best: Option<(usize, T)> = None;
+    for (place, number) in numbers.enumerate() {
+        if best.as_ref().is_none_or(|(_, least)| number < *least) {
+            best = Some((place, number));
+        }
+    }
+    best.map_or(0, |(place, _)| place)
 }
 
 fn counts(member: &[usize], codes: usize) -> Vec<usize> {
@@ -128,11 +115,13 @@ fn counts(member: &[usize], codes: usize) -> Vec<usize> {
     counts
 }
 
-/// Centres drawn from the points, each with probability proportional to its squared distance from those before it.
-fn plus_plus(points: &Table, codes: usize, random: &mut Random) -> Vec<f32> {
-    let gap = |row: &[f32], centre: &[f32]| {
-        f64::from(row.iter().zip(centre).map(|(a, b)| (a - b) * (a - b)).sum::<f32>())
-    };
+/// Centres drawn from the points, each with probability proportional to its `gap` from those before it.
+fn plus_plus(
+    points: &Table,
+    codes: usize,
+    gap: impl Fn(&[f32], &[f32]) -> f64,
+    random: &mut Random,
+) -> Table {
     let mut chosen = points.row(random.below(points.rows)).to_vec();
     let mut values = chosen.clone();
     let mut gaps: Vec<f64> = points.iter().map(|row| gap(row, &chosen)).collect();
@@ -141,7 +130,7 @@ fn plus_plus(points: &Table, codes: usize, random: &mut Random) -> Vec<f32> {
         gaps.iter_mut().zip(points.iter()).for_each(|(least, row)| *least = least.min(gap(row, &chosen)));
         values.extend_from_slice(&chosen);
     }
-    values
+    Table { rows: codes, cols: points.cols, values }
 }
 
 /// The nearest centre of each point, the first among equals.
@@ -155,15 +144,7 @@ fn members(points: &Table, centres: &Table) -> Vec<usize> {
         let products = &mut products[..rows * codes];
         product(View::new(block, rows, dim), View::new(&centres.values, codes, dim).t(), products);
         for dots in products.chunks_exact(codes) {
-            let parts = dots.iter().zip(&squares).map(|(dot, square)| square - 2.0 * dot);
-            let nearest =
-                parts.enumerate().fold(
-                    (0, f32::INFINITY),
-                    |best, (code, part)| {
-                        if part < best.1 { (code, part) } else { best }
-                    },
-                );
-            member.push(nearest.0);
+            member.push(least(dots.iter().zip(&squares).map(|(dot, square)| square - 2.0 * dot)));
         }
     }
     member

@@ -96,7 +96,6 @@ impl Logistic {
     }
 
     /// Mean negative log-likelihood of labels, nats.
-    #[must_use]
     pub fn nll(&self, inputs: &Table, labels: &[u32]) -> f64 {
         let mut logits = self.logits(inputs);
         let rows = logits.values.chunks_exact_mut(self.classes.max(1)).zip(labels);
@@ -104,7 +103,6 @@ impl Logistic {
     }
 
     /// The same classifier as one layer on inputs in their own units: weights, `classes × columns`, and biases.
-    #[must_use]
     pub fn layer(&self) -> (Vec<f64>, Vec<f64>) {
         let (mut weight, mut bias) = (Vec::new(), Vec::new());
         for row in self.weights.chunks_exact(self.scale.mean.len() + 1) {
@@ -118,18 +116,12 @@ impl Logistic {
     }
 
     /// Logits, `rows × classes`.
-    #[must_use]
     pub fn logits(&self, inputs: &Table) -> Table {
         let mut inputs = self.scale.apply(inputs);
         inputs.values.iter_mut().for_each(|x| *x = x.clamp(-LARGEST, LARGEST));
         let weights: Vec<f32> = self.weights.iter().map(|&w| w as f32).collect();
         let blocks = map_blocks(inputs.rows, BLOCK, |rows| {
-            forward(
-                &inputs.values[rows.start * inputs.cols..rows.end * inputs.cols],
-                inputs.cols,
-                &weights,
-                self.classes,
-            )
+            forward(inputs.block(rows), inputs.cols, &weights, self.classes)
         });
         Table { rows: inputs.rows, cols: self.classes, values: blocks.concat() }
     }
@@ -164,7 +156,7 @@ impl Problem<'_> {
         let (n, cols) = (self.inputs.rows as f64, self.inputs.cols);
         let small: Vec<f32> = weights.iter().map(|&w| w as f32).collect();
         let parts = map_blocks(self.inputs.rows, BLOCK, |rows| {
-            let inputs = &self.inputs.values[rows.start * cols..rows.end * cols];
+            let inputs = self.inputs.block(rows.clone());
             let mut residual = forward(inputs, cols, &small, self.classes);
             let mut loss = 0.0;
             for (row, &label) in residual.chunks_exact_mut(self.classes).zip(&self.labels[rows.clone()]) {

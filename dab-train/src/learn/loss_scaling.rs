@@ -63,7 +63,7 @@ mod tests {
     use burn::tensor::{DType, Device, TensorData};
 
     use super::*;
-    use crate::model::conv::{Conv, InitialWeights};
+    use crate::model::conv::{Conv, InitialWeights, Precision};
 
     /// Half a unit in the last of f16's eleven bits, and how often a gradient and its sum are rounded.
     const HALF: f64 = 1.0 / 2048.0;
@@ -90,7 +90,7 @@ mod tests {
         let x = Tensor::<4>::ones([1, 1, 4, 4], &device);
         let gradient = |precision, scale: f64| {
             // A loss whose gradient, 1e-8, is no number of f16.
-            let loss = conv.forward(x.clone(), precision).sum().mul_scalar(1e-8 * scale);
+            let loss = conv.forward(x.clone(), Precision::Type(precision)).sum().mul_scalar(1e-8 * scale);
             let gradient = conv.weight.grad(&loss.backward()).unwrap().mul_scalar(1.0 / scale);
             gradient.into_data().iter::<f64>().sum::<f64>()
         };

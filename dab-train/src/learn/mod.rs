@@ -21,9 +21,11 @@ pub mod machines;
 pub mod mpi;
 mod network_step;
 pub mod optimiser;
+mod parts;
 pub mod retrofit;
 pub mod ridge;
 pub mod run;
+mod start;
 
 use std::path::Path;
 

@@ -21,7 +21,6 @@ fn variable(name: &str) -> Option<usize> {
 }
 
 /// Number of this process among those of its machine, if a launcher started it: the GPU that it takes.
-#[must_use]
 pub fn local_index() -> Option<usize> {
     LOCAL.into_iter().find_map(variable)
 }
@@ -41,6 +40,9 @@ pub fn refuse_uninvited() -> Result<()> {
     }
 }
 
+pub use library::{abort, finish, join, version};
+
+/// Without MPI there is nobody to meet.
 #[cfg(not(feature = "mpi"))]
 mod library {
     use super::{Machines, Result, bail};
@@ -102,6 +104,10 @@ mod library {
         }
     }
 
+    /// Meets the other processes of the job; none if this one is alone.
+    ///
+    /// # Errors
+    /// When MPI cannot be started.
     pub fn join() -> Result<Option<Machines>> {
         // One thread at a time calls MPI, but it need not be the one that began.
         let (universe, _) =
@@ -116,40 +122,19 @@ mod library {
         Ok((place.count > 1).then(|| Machines::new(Box::new(World))))
     }
 
+    /// Leaves MPI, after a success.
     pub fn finish() {
         let _ = UNIVERSE.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
+    /// Ends all processes of the job; it does not return.
     pub fn abort() {
         SimpleCommunicator::world().abort(1);
     }
 
+    /// What the MPI library calls itself.
     pub fn version() -> Option<String> {
         let version = mpi::environment::library_version().ok()?;
         version.lines().next().map(|line| line.trim_end_matches('\0').to_owned())
     }
-}
-
-/// Meets the other processes of the job; none if this one is alone.
-///
-/// # Errors
-/// When this build has no MPI, or MPI cannot be started.
-pub fn join() -> Result<Option<Machines>> {
-    library::join()
-}
-
-/// Leaves MPI, after a success.
-pub fn finish() {
-    library::finish();
-}
-
-/// Ends all processes of the job; only without MPI does it return.
-pub fn abort() {
-    library::abort();
-}
-
-/// What the MPI library calls itself; none in a build without it.
-#[must_use]
-pub fn version() -> Option<String> {
-    library::version()
 }

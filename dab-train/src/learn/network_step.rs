@@ -5,19 +5,21 @@
 //! gradient of a mini-batch = Σ_parts (rows of the part / rows) · gradient of the part's mean loss
 //! ```
 //!
-//! Noise is drawn for the whole mini-batch and then cut, so parts change the sums' order and nothing else. Two things are
-//! means over a part, as in any data-parallel training: the statistics that norms divide by, and the two means of E9. The running
-//! statistics of norms, which the finished network uses, are moved by those of the whole mini-batch.
+//! Noise is drawn for the whole mini-batch and then cut, and the two means of E9 are over the whole mini-batch, so parts change the
+//! sums' order and nothing else, but for one thing: as in any data-parallel training, norms divide by the statistics of their
+//! part. The running statistics of norms, which the finished network uses, are moved by those of the whole mini-batch.
+//! `training.synchronised_norms` makes norms divide by those, too: all parts then go through the network together, layer by layer.
 
 use std::ops::{ControlFlow, Range};
 
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Device, Gradients, Tensor, TensorData};
 
 use super::{
     epoch::{Epoch, Rdfc},
     examples::Examples,
     loss_scaling::Scaling,
     machines::Machines,
+    parts::{Cut, Share, threads},
 };
 use crate::{
     config::{Calibrated, Experiment},
@@ -25,6 +27,7 @@ use crate::{
         codebook::{Codes, uncertainty},
         conv::{self, Statistics},
         divergence,
+        encoder::Encoding,
         network::{Network, Wanted},
         product::Product,
     },
@@ -62,17 +65,19 @@ impl Rdfc {
         let needed = self.machines.is_some().then(|| batches.iter().map(|rows| here(rows.len())).collect());
         let stream = batches.iter().zip(examples.stream(&batches, needed, self.epoch));
         for (step, (rows, (mut x, wanted))) in stream.enumerate() {
-            let [batch, inputs] = x.dims();
+            let [batch, _] = x.dims();
             if let Some(factor) = &examples.noise {
-                x = x + normals([batch, inputs]).product(factor.clone().transpose());
+                let [_, sources] = factor.dims();
+                x = x + normals([batch, sources]).product(factor.clone().transpose());
             }
             let scale = self.scaling.map_or(1.0, |scaling| scaling.factor);
             losses.iter_mut().for_each(|(_, loss)| loss.scale = scale);
             let batch = Batch { x, wanted, noise: normals([batch, self.network.dim]) };
             let found = match losses.as_slice() {
                 [(_, loss)] if accumulate <= 1 && self.machines.is_none() => {
-                    loss.step(&mut self.network, batch)
+                    loss.step(&mut self.network, batch, None)
                 }
+                _ if experiment.training.synchronised_norms => step_together(&self.network, &losses, &batch),
                 _ => step_in_parts(&self.network, &losses, accumulate, &batch, self.machines.as_deref()),
             };
             seen += rows.len();
@@ -217,15 +222,46 @@ pub(super) struct Loss {
     pub scale: f64,
 }
 
+/// What E9 must know about the mini-batch that a batch is a part of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WholeBatch {
+    /// Examples that are classified correctly, and others.
+    correct: f64,
+    wrong: f64,
+    /// The part's share of the mini-batch.
+    share: f64,
+}
+
+/// A batch that has gone through the network.
+struct Judged {
+    /// Mean NLL.
+    nll: Tensor<1>,
+    /// `[batch, 1]`.
+    u: Tensor<2>,
+    /// 1 for an example that is classified correctly, if E9 asks `[batch, 1]`.
+    correct: Option<Tensor<2>>,
+}
+
 impl Loss {
-    /// Gradients of E8 (or E9) on a batch.
-    pub fn step(&self, network: &mut Network, batch: Batch) -> Found {
-        let (x, wanted) = (batch.x.autodiff(), batch.wanted.tracked());
+    /// Gradients of E8 (or E9) on a batch, or on a part of one.
+    pub fn step(&self, network: &mut Network, batch: Batch, whole: Option<WholeBatch>) -> Found {
         let mut statistics = Vec::new();
-        let encoding = network.encode_taking(x, Some(&mut statistics));
-        let z = encoding.sample(batch.noise.autodiff()); // [batch, d]
+        let encoding = network.encode_taking(batch.x.autodiff(), Some(&mut statistics));
+        let judged = self.judge(network, &encoding, batch.noise.autodiff(), batch.wanted.tracked());
+        let (loss, means) = self.sum(judged, whole);
+        let mut gradients = self.scaled(loss).backward();
+        Found { gradients: self.collect(network, &mut gradients), means, statistics }
+    }
+
+    /// Whether E9 separates examples by their class.
+    fn splits(&self, wanted: &Wanted) -> Option<Calibrated> {
+        self.calibrated.filter(|_| self.started && matches!(wanted, Wanted::Classes(_)))
+    }
+
+    fn judge(&self, network: &Network, encoding: &Encoding, noise: Tensor<2>, wanted: Wanted) -> Judged {
+        let z = encoding.sample(noise); // [batch, d]
         let outputs = network.decoder.forward(z); // [batch, outputs]                          E7
-        let distances = divergence::kl(&encoding, &self.codes); // [batch, codes]              E4
+        let distances = divergence::kl(encoding, &self.codes); // [batch, codes]               E4
         let assignment = if self.started {
             self.codes.assign(&distances, self.alpha) // [batch, codes]                        E5, no gradient
         } else {
@@ -234,24 +270,46 @@ impl Loss {
         };
         let u = uncertainty(assignment, distances); // [batch, 1]                              E6
         let nll = network.nll(outputs.clone(), &wanted).mean();
-        let (distortion, hinge) = match (self.calibrated, wanted) {
-            (Some(calibrated), Wanted::Classes(one_hot)) if self.started => {
-                split_distortion(u, Network::correct(outputs, one_hot), calibrated)
-            }
+        let splits = self.splits(&wanted).is_some();
+        let correct = match wanted {
+            Wanted::Classes(one_hot) if splits => Some(Network::correct(outputs, one_hot)),
+            _ => None,
+        };
+        Judged { nll, u, correct }
+    }
+
+    /// E8 or E9, and mean NLL, distortion and hinge.
+    fn sum(&self, Judged { nll, u, correct }: Judged, whole: Option<WholeBatch>) -> (Tensor<1>, Tensor<1>) {
+        let (distortion, hinge) = match (self.calibrated, correct) {
+            (Some(calibrated), Some(correct)) => split_distortion(u, correct, calibrated, whole),
             _ => (u.clone().mean(), u.zeros_like().mean()),
         };
         let hinge_weight = self.calibrated.map_or(0.0, |calibrated| calibrated.weight);
         let means = Tensor::cat(vec![nll.clone(), distortion.clone(), hinge.clone()], 0);
         let loss = nll + distortion.mul_scalar(self.weight) + hinge.mul_scalar(hinge_weight); // E8, E9
-        let scaled = self.scale != 1.0;
-        let mut gradients = if scaled { loss.mul_scalar(self.scale) } else { loss }.backward();
+        (loss, means.without_autodiff())
+    }
+
+    fn scaled(&self, loss: Tensor<1>) -> Tensor<1> {
+        if self.scale == 1.0 { loss } else { loss.mul_scalar(self.scale) }
+    }
+
+    /// One gradient per parameter, of a loss that was [`Loss::scaled`].
+    fn collect(&self, network: &mut Network, gradients: &mut Gradients) -> Vec<Option<Tensor<2>>> {
         let parameters = network.parameters_mut();
         let own = parameters.iter().map(|parameter| {
-            let gradient = parameter.grad_remove(&mut gradients)?;
-            Some(if scaled { gradient.div_scalar(self.scale) } else { gradient })
+            let gradient = parameter.grad_remove(gradients)?;
+            Some(if self.scale == 1.0 { gradient } else { gradient.div_scalar(self.scale) })
         });
-        Found { gradients: own.collect(), means: means.without_autodiff(), statistics }
+        own.collect()
     }
+}
+
+/// A copy of the network on a device, to be learnt from a part of a mini-batch.
+fn replica_of(network: &Network, device: &Device) -> Network {
+    let mut network = network.frozen().on(device);
+    network.map(|parameter| parameter.autodiff().require_grad());
+    network
 }
 
 /// Gradients on a batch in parts: `accumulate` for each loss of each machine; one thread per loss, each on its own device.
@@ -266,13 +324,28 @@ fn step_in_parts(
     let references = network.running_means();
     let share = Share::of(losses.len(), machines);
     let cut = Cut::new(count, share, accumulate);
+    let correct = losses[0].1.splits(&batch.wanted).map(|_| {
+        let own = threads(losses.len(), |index| {
+            let parts = cut.parts_of(share.first + index);
+            correct_in(network, &losses[index].0, batch, parts).map(|correct| correct.to_device(&home))
+        });
+        let own = own.into_iter().flatten().reduce(|a, b| a + b);
+        let all = match machines {
+            None => own,
+            Some(machines) => {
+                let own = own.map_or_else(Vec::new, |correct| vec![Some(correct)]);
+                machines.add(own, &home).into_iter().flatten().next()
+            }
+        };
+        all.map_or(0.0, |correct| correct.into_scalar::<f64>())
+    });
     let replica = |index: usize| -> Option<Found> {
         let (device, loss) = &losses[index];
-        let mut network = network.frozen().on(device);
-        network.map(|parameter| parameter.autodiff().require_grad());
+        let mut network = replica_of(network, device);
         let own = cut.parts_of(share.first + index).map(|rows| {
-            let weight = rows.len() as f64 / count as f64;
-            loss.step(&mut network, batch.part(rows, device)).part(weight, &references, &home)
+            let share = rows.len() as f64 / count as f64;
+            let whole = correct.map(|correct| WholeBatch { correct, wrong: count as f64 - correct, share });
+            loss.step(&mut network, batch.part(rows, device), whole).part(share, &references, &home)
         });
         own.reduce(Found::plus)
     };
@@ -288,68 +361,95 @@ fn step_in_parts(
     all.whole(&references)
 }
 
-/// Which of all replicas, on all machines, are here.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Share {
-    /// The first.
-    pub first: usize,
-    /// How many are here.
-    pub here: usize,
-    /// How many there are everywhere.
-    pub all: usize,
+/// How many examples of some parts are classified correctly `[1, 1]`. One pass through the network more, without gradients: the parts
+/// of a step need not be in memory together, and every one of them needs the sum.
+fn correct_in(
+    network: &Network,
+    device: &Device,
+    batch: &Batch,
+    parts: impl Iterator<Item = Range<usize>>,
+) -> Option<Tensor<2>> {
+    let network = network.frozen().on(device);
+    let count = |rows| {
+        let Batch { x, wanted, noise } = batch.part(rows, device);
+        let Wanted::Classes(one_hot) = wanted else { return None };
+        let outputs = network.decoder.forward(network.encode_taking(x, Some(&mut Vec::new())).sample(noise));
+        Some(Network::correct(outputs, one_hot).sum_dim(0))
+    };
+    parts.filter_map(count).reduce(|a, b| a + b)
 }
 
-/// How a mini-batch is cut into parts, which all replicas take in turn.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Cut {
-    count: usize,
-    parts: usize,
-    share: Share,
+/// Gradients on a batch in parts, one for each loss on its own device, whose norms use the statistics of the whole batch. The parts
+/// go through the network together, so that one backward pass goes through all of them.
+fn step_together(network: &Network, losses: &[(Device, Loss)], batch: &Batch) -> Found {
+    let (count, home) = (batch.len(), batch.x.device());
+    let cut = Cut::new(count, Share::of(losses.len(), None), 1);
+    let rows = (0..losses.len()).map(|replica| cut.parts_of(replica).next());
+    // A mini-batch may have fewer rows than there are devices.
+    let (rows, losses): (Vec<_>, Vec<_>) =
+        rows.zip(losses).filter_map(|(rows, loss)| Some((rows?, loss))).unzip();
+    let mut networks: Vec<Network> = losses.iter().map(|(device, _)| replica_of(network, device)).collect();
+    let parts: Vec<Batch> =
+        rows.iter().zip(&losses).map(|(rows, (device, _))| batch.part(rows.clone(), device)).collect();
+    let mut statistics = Vec::new();
+    let xs = parts.iter().map(|part| part.x.clone().autodiff()).collect();
+    let encodings = Network::encode_parts(&networks, xs, &mut statistics);
+    let judged: Vec<Judged> = networks
+        .iter()
+        .zip(encodings)
+        .zip(parts)
+        .zip(&losses)
+        .map(|(((network, encoding), part), (_, loss))| {
+            loss.judge(network, &encoding, part.noise.autodiff(), part.wanted.tracked())
+        })
+        .collect();
+    let correct: f64 = judged
+        .iter()
+        .filter_map(|part| part.correct.as_ref())
+        .map(|correct| correct.clone().sum().into_scalar::<f64>())
+        .sum();
+    let mut total: Option<(Tensor<1>, Tensor<1>)> = None;
+    for ((judged, (_, loss)), rows) in judged.into_iter().zip(&losses).zip(rows) {
+        let share = rows.len() as f64 / count as f64;
+        let whole = WholeBatch { correct, wrong: count as f64 - correct, share };
+        let (part, means) = loss.sum(judged, Some(whole));
+        let (part, means) = (part.mul_scalar(share), means.to_device(&home).mul_scalar(share));
+        total = Some(match total {
+            None => (part, means),
+            Some((sum, others)) => {
+                let there = sum.device();
+                (sum + part.to_device(&there), others + means)
+            }
+        });
+    }
+    let (loss, means) = total.expect("a mini-batch has rows");
+    let mut gradients = losses[0].1.scaled(loss).backward();
+    let all = networks.iter_mut().zip(&losses).map(|(network, (_, loss))| {
+        let own = loss.collect(network, &mut gradients);
+        let gradients = own.into_iter().map(|gradient| gradient.map(|gradient| gradient.to_device(&home)));
+        Found { gradients: gradients.collect(), means: means.zeros_like(), statistics: Vec::new() }
+    });
+    let gradients = all.reduce(Found::plus).expect("a mini-batch has rows").gradients;
+    let statistics = statistics.into_iter().map(|all| all.map(|tensor| tensor.to_device(&home))).collect();
+    Found { gradients, means, statistics }
 }
 
-impl Cut {
-    /// A mini-batch of `count` rows; `accumulate` parts for each replica, as far as there are rows.
-    pub fn new(count: usize, share: Share, accumulate: usize) -> Self {
-        Self { count, parts: (share.all * accumulate.max(1)).min(count.max(1)), share }
-    }
-
-    /// Rows of the parts that a replica takes: parts are as equal as possible.
-    fn parts_of(self, replica: usize) -> impl Iterator<Item = Range<usize>> {
-        let rows = move |part: usize| part * self.count / self.parts..(part + 1) * self.count / self.parts;
-        (replica..self.parts).step_by(self.share.all).map(rows)
-    }
-
-    /// All rows that this machine computes.
-    pub fn rows_here(self) -> impl Iterator<Item = usize> {
-        let Share { first, here, .. } = self.share;
-        (first..first + here).flat_map(move |replica| self.parts_of(replica)).flatten()
-    }
-}
-
-impl Share {
-    /// The share of a machine with `here` replicas; the others have as many.
-    pub fn of(here: usize, machines: Option<&Machines>) -> Self {
-        let (index, count) = machines.map_or((0, 1), |machines| (machines.place.index, machines.place.count));
-        Self { first: index * here, here, all: count * here }
-    }
-}
-
-/// `f(0)`, …, `f(count − 1)`, each in a thread of its own; one alone stays in this one.
-pub(super) fn threads<T: Send>(count: usize, f: impl Fn(usize) -> T + Sync) -> Vec<T> {
-    if count == 1 {
-        return vec![f(0)];
-    }
-    let f = &f;
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..count).map(|index| scope.spawn(move || f(index))).collect();
-        threads.into_iter().map(|thread| thread.join().expect("a replica's panic is the step's")).collect()
-    })
-}
-
-/// E9: the mean of u over correctly classified examples, and of max(0, U_lb − u) over the others.
-fn split_distortion(u: Tensor<2>, correct: Tensor<2>, calibrated: Calibrated) -> (Tensor<1>, Tensor<1>) {
+/// E9: the mean of u over correctly classified examples, and of max(0, U_lb − u) over the others; of a part, its share in the
+/// means over the whole mini-batch, so that the sum of the parts' means times their shares is that mean.
+fn split_distortion(
+    u: Tensor<2>,
+    correct: Tensor<2>,
+    calibrated: Calibrated,
+    whole: Option<WholeBatch>,
+) -> (Tensor<1>, Tensor<1>) {
     let wrong = correct.clone().neg().add_scalar(1.0);
-    let mean = |values: Tensor<2>, of: Tensor<2>| (values * of.clone()).sum() / of.sum().clamp_min(1.0);
+    let mean = |values: Tensor<2>, of: Tensor<2>, all: Option<f64>| {
+        let sum = (values * of.clone()).sum();
+        match (all, whole) {
+            (Some(all), Some(whole)) => sum.div_scalar(all.max(1.0) * whole.share),
+            _ => sum / of.sum().clamp_min(1.0),
+        }
+    };
     let short = u.clone().neg().add_scalar(calibrated.least).clamp_min(0.0);
-    (mean(u, correct), mean(short, wrong))
+    (mean(u, correct, whole.map(|whole| whole.correct)), mean(short, wrong, whole.map(|whole| whole.wrong)))
 }

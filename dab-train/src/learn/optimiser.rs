@@ -46,13 +46,11 @@ pub struct Optimiser {
 
 impl Optimiser {
     /// An optimiser without memory. `decay` is λ₂ in λ₂‖W‖²; it applies to weights, not to biases.
-    #[must_use]
     pub fn new(rule: Rule, decay: f64, clip: Option<f64>) -> Self {
         Self { rule, decay, decay_all: false, clip, time: 0, memory: Vec::new() }
     }
 
     /// The optimiser of an experiment's network.
-    #[must_use]
     pub fn of(config: &OptimiserConfig) -> Self {
         Self { decay_all: config.decay_all, ..Self::new(config.rule, config.weight_decay, config.clip) }
     }

@@ -71,14 +71,12 @@ impl Ridge {
     }
 
     /// Target `column` of an input.
-    #[must_use]
     pub fn predict(&self, input: &[f32], column: usize) -> f64 {
         let weights = &self.weight[column * input.len()..(column + 1) * input.len()];
         weights.iter().zip(input).map(|(w, &x)| w * f64::from(x)).sum::<f64>() + self.bias[column]
     }
 
     /// Mean squared error over all targets.
-    #[must_use]
     pub fn error(&self, inputs: &Table, targets: &Table) -> f64 {
         let rows = inputs.iter().zip(targets.iter());
         let squares = rows.map(|(row, wanted)| {

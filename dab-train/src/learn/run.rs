@@ -21,15 +21,18 @@ use super::{
     examples::{Examples, Inputs},
     loss_scaling::Scaling,
     machines::Machines,
+    start,
 };
 use crate::{
     config::{ConvPrecision, Experiment, Standardise, Start},
     data::{Preprocessing, Scale, Split, Table, Targets},
     model::{
         codebook::{Codebook, uncertainty},
+        conv::Precision,
         divergence,
         network::{Network, Output, Wanted},
         resnet::ResNet,
+        rounded,
         snapshot::Snapshot,
     },
     support::{
@@ -134,7 +137,7 @@ pub(crate) fn examples(split: &Split, inputs: &Scale, targets: Option<&Scale>, d
     Examples { inputs, labels, noise: None }
 }
 
-/// Factor of `scale²` times the covariance that inputs have within their class (in all, without classes).
+/// Factor, `[inputs, sources]`, of `scale²` times the covariance that inputs have within their class (in all, without classes).
 fn noise_factor(inputs: &Table, labels: Option<&[u32]>, scale: f64, device: &Device) -> Result<Tensor<2>> {
     let cols = inputs.cols;
     let class = |row: usize| labels.map_or(0, |labels| labels[row] as usize);
@@ -149,14 +152,30 @@ fn noise_factor(inputs: &Table, labels: Option<&[u32]>, scale: f64, device: &Dev
         let mean = &means[class(row)];
         f64::from(inputs.row(row)[j]) - mean[j] / mean[cols]
     });
-    let mut cov = centred.tr_mul(&centred) / inputs.rows as f64;
-    let ridge = NOISE_RIDGE * cov.trace() / cols as f64;
-    (0..cols).for_each(|i| cov[(i, i)] += ridge);
-    let factor =
-        cov.cholesky().context("the inputs have no variance: noise in their shape is impossible")?.l()
-            * scale;
-    let values: Vec<f32> = factor.transpose().iter().map(|&v| v as f32).collect();
-    Ok(Tensor::from_data(TensorData::new(values, [cols, cols]), device))
+    let constant = "the inputs have no variance: noise in their shape is impossible";
+    let factor = if inputs.rows < cols {
+        // The rows themselves are a factor, and a smaller one than the Cholesky factor would be.
+        ensure!(centred.iter().any(|&x| x != 0.0), constant);
+        centred.transpose() / (inputs.rows as f64).sqrt()
+    } else {
+        let mut cov = centred.tr_mul(&centred) / inputs.rows as f64;
+        let ridge = NOISE_RIDGE * cov.trace() / cols as f64;
+        (0..cols).for_each(|i| cov[(i, i)] += ridge);
+        cov.cholesky().context(constant)?.l()
+    };
+    let shape = [cols, factor.ncols()];
+    let values: Vec<f32> = factor.transpose().iter().map(|&v| (v * scale) as f32).collect();
+    Ok(Tensor::from_data(TensorData::new(values, shape), device))
+}
+
+/// What an experiment's network gives for these targets, and their scale where they are numbers.
+pub(crate) fn predicted(experiment: &Experiment, targets: &Targets) -> (Output, Option<Scale>) {
+    match targets {
+        Targets::Regression(values) => {
+            (Output::Regression(values.cols, experiment.objective.variance), Some(Scale::fit(values)))
+        }
+        Targets::Classes { count, .. } => (Output::Classes(*count), None),
+    }
 }
 
 /// A run of given features before its first epoch.
@@ -171,12 +190,7 @@ struct Ready {
 impl Ready {
     fn new(experiment: &Experiment, train: &Split, setting: &Setting) -> Result<Self> {
         experiment.check()?;
-        let (output, target_scale) = match &train.targets {
-            Targets::Regression(values) => {
-                (Output::Regression(values.cols, experiment.objective.variance), Some(Scale::fit(values)))
-            }
-            Targets::Classes { count, .. } => (Output::Classes(*count), None),
-        };
+        let (output, target_scale) = predicted(experiment, &train.targets);
         check_start(experiment, output)?;
         let (kept, aside) = set_aside(experiment, train.inputs.rows, setting.seed);
         let (split, watch) = (train.select(&kept), aside.map(|rows| train.select(&rows)));
@@ -189,13 +203,23 @@ impl Ready {
             learn.noise = Some(noise_factor(&inputs, labels, scale, &setting.device)?);
         }
         let watched = watch.as_ref().map(on_device);
-        let model = Rdfc::new(experiment, train.inputs.cols, output, setting.seed, &setting.device);
+        let mut model = Rdfc::new(experiment, train.inputs.cols, output, setting.seed, &setting.device);
+        if let (Start::Retrofit, Targets::Classes { labels, count }) =
+            (experiment.codebook.start, &split.targets)
+        {
+            start::check(experiment, train.inputs.cols, *count)?;
+            start::set(&mut model, &scale.apply(&split.inputs), labels, *count, &setting.device)?;
+        }
         Ok(Self { model, learn, watched, scale, target_scale })
     }
 }
 
 /// Whether the codes can start as the experiment says.
 pub(crate) fn check_start(experiment: &Experiment, output: Output) -> Result<()> {
+    if experiment.codebook.start == Start::Retrofit {
+        let rows = matches!(output, Output::Classes(_)) && experiment.backbone.images.is_none();
+        ensure!(rows, "codebook.start = \"retrofit\" needs rows with classes");
+    }
     if experiment.codebook.start == Start::Classes {
         let Output::Classes(count) = output else {
             anyhow::bail!("codebook.start = \"classes\" needs classes")
@@ -256,8 +280,12 @@ fn begin(experiment: &Experiment, mut model: Rdfc, setting: &Setting) -> Result<
     model.replicas = device::replicas(&setting.device, experiment.training.replicas)?;
     if let Some(images) = &mut model.network.images {
         images.precision = precision(experiment.training.precision, &setting.device)?;
-        model.scaling = (images.precision == DType::F16).then(Scaling::default);
+        model.scaling = (images.precision == Precision::Type(DType::F16)).then(Scaling::default);
     }
+    ensure!(
+        setting.machines.is_none() || !experiment.training.synchronised_norms,
+        "training.synchronised_norms is for the devices of one process (training.replicas), not for --mpi"
+    );
     model.machines.clone_from(&setting.machines);
     let mut progress = RunState { model, history: Vec::new(), best: None };
     let stored = setting.checkpoint.as_deref().filter(|path| setting.resume && path.exists());
@@ -351,18 +379,23 @@ fn finish(experiment: &Experiment, progress: RunState) -> Learnt {
     Learnt { trained, images: network.images, backbone: None, history, kept_epoch }
 }
 
-/// The device's type of this precision.
-fn precision(wanted: ConvPrecision, device: &Device) -> Result<DType> {
+/// What this precision is on a device.
+fn precision(wanted: ConvPrecision, device: &Device) -> Result<Precision> {
+    const OTHERS: &str = "choose another training.precision (f32, tf32, bf16 or f16)";
     let dtype = match wanted {
         ConvPrecision::F32 => DType::F32,
         ConvPrecision::Bf16 => DType::BF16,
         ConvPrecision::F16 => DType::F16,
+        ConvPrecision::Tf32 => {
+            ensure!(
+                rounded::is_rounded_on(device),
+                "this device has no units for TF32, which are in NVIDIA's GPUs from sm_80 (2020) on: {OTHERS}"
+            );
+            return Ok(Precision::Tf32);
+        }
     };
-    ensure!(
-        device.supports_dtype(dtype),
-        "this device does not compute in {dtype:?}: choose another training.precision (f32, bf16 or f16)"
-    );
-    Ok(dtype)
+    ensure!(device.supports_dtype(dtype), "this device does not compute in {dtype:?}: {OTHERS}");
+    Ok(Precision::Type(dtype))
 }
 
 /// The examples to learn from, and those that early stopping watches.
@@ -404,11 +437,10 @@ fn keep_best(experiment: &Experiment, watched: &Examples, progress: &mut RunStat
 fn objective(experiment: &Experiment, network: &Network, codebook: &Codebook, examples: &Examples) -> f64 {
     let network = network.frozen();
     let rows: Vec<usize> = (0..examples.len()).collect();
-    let size = if experiment.training.batch == 0 { rows.len() } else { experiment.training.batch };
     let codes = codebook.tensors(&examples.device(), DType::F32);
     let weight = experiment.objective.alpha * experiment.objective.beta;
     let mut sum = 0.0;
-    for rows in rows.chunks(size.max(1)) {
+    for rows in rows.chunks(experiment.training.batch_of(rows.len()).max(1)) {
         let (x, wanted) = examples.select(rows);
         let encoding = network.encode(x);
         let distances = divergence::kl(&encoding, &codes);
@@ -417,4 +449,37 @@ fn objective(experiment: &Experiment, network: &Network, codebook: &Codebook, ex
         sum += (nll + u.mul_scalar(weight)).sum().into_scalar::<f64>();
     }
     sum / examples.len().max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::product::Product;
+
+    #[test]
+    fn noise_of_few_wide_rows_has_the_covariance_of_many() {
+        let (count, cols) = (7, 20);
+        let value = |i: usize| ((i * 7919 % 1013) as f32 / 100.0) * (1 + i % 3) as f32;
+        let few = Table::new(count, cols, (0..count * cols).map(value).collect()).unwrap();
+        let labels: Vec<u32> = (0..count as u32).map(|i| i % 2).collect();
+        // Each row four times: more rows than columns, and the same covariance but for the ridge.
+        let again: Vec<usize> = (0..4 * count).map(|i| i % count).collect();
+        let often: Vec<u32> = again.iter().map(|&i| labels[i]).collect();
+        let covariance = |inputs: &Table, labels: &[u32]| {
+            let factor = noise_factor(inputs, Some(labels), 0.5, &Device::flex()).unwrap();
+            let sources = factor.dims()[1];
+            let cov = factor.clone().product(factor.transpose());
+            let cov: Vec<f32> = cov.into_data().iter::<f32>().collect();
+            (sources, cov)
+        };
+        let (small, large) = (covariance(&few, &labels), covariance(&few.select(&again), &often));
+        assert_eq!((small.0, large.0), (count, cols));
+        let largest = large.1.iter().fold(0.0, |a: f32, x| a.max(x.abs()));
+        assert!(largest > 1.0);
+        for (a, b) in small.1.iter().zip(&large.1) {
+            assert!((a - b).abs() < 1e-5 * largest, "{a} {b}");
+        }
+        let same = Table::new(2, 3, vec![1.0; 6]).unwrap();
+        assert!(noise_factor(&same, None, 1.0, &Device::flex()).is_err());
+    }
 }

@@ -38,7 +38,6 @@ pub struct AlarmRate {
 
 impl AlarmRate {
     /// Counts alarms: p-values of test rows that are at most `rate`.
-    #[must_use]
     pub fn new(channel: &str, verdict: &str, rate: f32, p_values: &[f32], held_out: usize) -> Self {
         let test = p_values.len();
         let alarms = p_values.iter().filter(|&&p| p <= rate).count();
@@ -65,7 +64,6 @@ fn percent(share: f64) -> String {
 }
 
 /// What happened beside what was promised, for people.
-#[must_use]
 pub fn words(alarms: &[AlarmRate]) -> String {
     let one = |alarm: &AlarmRate| {
         format!("{} {} at {}", alarm.verdict, percent(alarm.actual), percent(alarm.nominal))
@@ -74,7 +72,6 @@ pub fn words(alarms: &[AlarmRate]) -> String {
 }
 
 /// A warning with its remedy, when a promise is broken.
-#[must_use]
 pub fn broken(alarms: &[AlarmRate]) -> Option<String> {
     let broken: Vec<AlarmRate> = alarms.iter().filter(|alarm| !alarm.kept).cloned().collect();
     let first = broken.first()?;

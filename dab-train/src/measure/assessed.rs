@@ -33,49 +33,19 @@ const LATENT: usize = 1500;
 /// One row as the device judges it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
-    /// What p-value and verdict are of: U in a model with channels, else u.
-    pub score: f32,
-    /// u of the base view, nats.
-    pub uncertainty: f32,
-    /// Share of familiar inputs that are as strange; `None` without a calibration table.
-    pub p_value: Option<f32>,
-    /// The verdict at the model's rates.
-    pub verdict: Option<Verdict>,
-    /// The closest code, and how far it is in nats.
-    pub nearest: (usize, f32),
-    /// How undecided the decoder is between classes.
-    pub ambiguity: Option<f32>,
-    /// Share of familiar inputs that are as ambiguous; `None` without a table of them.
-    pub ambiguity_p: Option<f32>,
-    /// The view that is surprised most, where a model has several.
-    pub view: Option<usize>,
+    /// What the model says of it.
+    pub said: Assessment,
     /// What the decoder gives: logits, or predictions.
     pub outputs: Vec<f32>,
 }
 
 impl Judged {
-    fn new(assessment: &Assessment, outputs: Vec<f32>) -> Self {
-        Self {
-            score: assessment.score(),
-            uncertainty: assessment.uncertainty,
-            p_value: assessment.p_value,
-            verdict: assessment.verdict,
-            nearest: (assessment.nearest, assessment.nearest_distance),
-            ambiguity: assessment.ambiguity,
-            ambiguity_p: assessment.ambiguity_p,
-            view: assessment.view,
-            outputs,
-        }
-    }
-
     /// Whether the device calls it doubtful or unfamiliar.
-    #[must_use]
     pub fn alarms(&self) -> bool {
-        self.verdict.is_some_and(|verdict| verdict >= Verdict::Doubtful)
+        self.said.verdict.is_some_and(|verdict| verdict >= Verdict::Doubtful)
     }
 
     /// The likeliest class and the next, with their probabilities.
-    #[must_use]
     pub fn classes(&self) -> Option<[(usize, f32); 2]> {
         let mut probabilities = self.outputs.clone();
         dab_core::layers::softmax(&mut probabilities);
@@ -107,25 +77,25 @@ impl JudgedSet {
     pub fn new(name: &str, model: &Model<'_>, inputs: &Table) -> Result<Self> {
         let (wide, shape) = (Widest::detect(), model.shape());
         let stride = inputs.rows.div_ceil(LATENT).max(1);
-        let judged = device::each_row(model, inputs, |row, input, scratch| {
+        let rows = device::each_row(model, inputs, |row, input, scratch| {
             let mut outputs = vec![0.0; shape.outputs];
             let found = model.predict_on(wide, input, &mut outputs, scratch);
-            let judged = Judged::new(&found.with_context(|| format!("{name}, row {}", row + 1))?, outputs);
+            let said = found.with_context(|| format!("{name}, row {}", row + 1))?;
             let latent = match row.is_multiple_of(stride) {
                 true => model.encode(input, scratch)?.mean.to_vec(),
                 false => Vec::new(),
             };
-            Ok((judged, latent))
+            Ok((Judged { said, outputs }, latent))
         })?;
-        let (rows, latent): (Vec<Judged>, Vec<Vec<f32>>) = judged.into_iter().unzip();
+        let (rows, latent): (Vec<Judged>, Vec<Vec<f32>>) = rows.into_iter().unzip();
         let latent = latent.concat();
         let latent = Table::new(latent.len() / shape.dim, shape.dim, latent)?;
         let mut set = Self { name: name.to_owned(), rows, latent, stride };
         // A model without channels has logits all the same.
-        let silent = set.rows.iter().any(|row| row.ambiguity.is_none());
+        let silent = set.rows.iter().any(|row| row.said.ambiguity.is_none());
         if silent && shape.task == Some(Kind::Classification) && shape.outputs > 1 {
             let ambiguity = logits::ambiguity(&set.outputs());
-            set.rows.iter_mut().zip(ambiguity).for_each(|(row, a)| row.ambiguity = Some(a));
+            set.rows.iter_mut().zip(ambiguity).for_each(|(row, a)| row.said.ambiguity = Some(a));
         }
         Ok(set)
     }
@@ -136,7 +106,6 @@ impl JudgedSet {
     }
 
     /// The decoder's outputs as a table.
-    #[must_use]
     pub fn outputs(&self) -> Table {
         let cols = self.rows.first().map_or(0, |row| row.outputs.len());
         let values = self.rows.iter().flat_map(|row| row.outputs.iter().copied()).collect();
@@ -155,12 +124,8 @@ pub struct Assessments {
     pub ood: Vec<JudgedSet>,
     /// Whether the model has channels.
     pub channels: bool,
-    /// Rows behind the calibration table; 0 without one.
-    calibrated: usize,
-    /// The rates of `doubtful` and `unfamiliar`, where there is a table.
-    rates: Option<[f32; 2]>,
-    /// The rate of `ambiguous`, where there is a table of ambiguities.
-    ambiguity_rate: Option<f32>,
+    /// False alarms among the test rows, at every rate of the model.
+    pub alarms: Vec<AlarmRate>,
 }
 
 /// Assesses every held-out, test and OOD row of a task with the model file.
@@ -171,15 +136,40 @@ pub fn assess(model: &[u8], task: &Task) -> Result<Assessments> {
     let bytes = AlignedBytes::from(model);
     let model = bytes.model()?;
     let ood = task.ood.iter().map(|(name, inputs)| JudgedSet::new(name, &model, inputs));
+    let test = JudgedSet::new("test", &model, &task.test.inputs)?;
     Ok(Assessments {
         held_out: JudgedSet::new("held-out", &model, &task.held_out.inputs)?,
-        test: JudgedSet::new("test", &model, &task.test.inputs)?,
         ood: ood.collect::<Result<_>>()?,
         channels: model.channels_meta().is_some(),
-        calibrated: model.calibration().map_or(0, |table| table.held_out as usize),
-        rates: model.calibration().map(|_| [model.rates().doubtful(), model.rates().unfamiliar()]),
-        ambiguity_rate: model.ambiguity_calibration().map(|(_, rate)| rate),
+        alarms: alarms(&model, &test),
+        test,
     })
+}
+
+/// False alarms among test rows, at every rate of the model; none without a calibration table.
+pub fn alarms(model: &Model<'_>, test: &JudgedSet) -> Vec<AlarmRate> {
+    let Some(table) = model.calibration() else { return Vec::new() };
+    let judged = if model.channels_meta().is_some() { UNFAMILIARITY } else { UNCERTAINTY };
+    let p_values = test.each(|row| row.said.p_value);
+    let rates = [("doubtful", model.rates().doubtful()), ("unfamiliar", model.rates().unfamiliar())];
+    let alarm = |(verdict, rate)| AlarmRate::new(judged, verdict, rate, &p_values, table.held_out as usize);
+    let mut alarms = rates.map(alarm).to_vec();
+    alarms.extend(model.ambiguity_calibration().map(|(table, rate)| {
+        let p_values = test.each(|row| row.said.ambiguity_p);
+        AlarmRate::new(AMBIGUITY, "ambiguous", rate, &p_values, table.held_out as usize)
+    }));
+    alarms
+}
+
+/// One score of test rows and of rows from elsewhere: the one that `pick` takes of each.
+pub fn scored(
+    name: &str,
+    test: &JudgedSet,
+    ood: &[JudgedSet],
+    pick: impl Fn(&Judged) -> Option<f32>,
+) -> Scored {
+    let ood = ood.iter().map(|set| (set.name.clone(), set.each(&pick))).collect();
+    Scored { name: name.to_owned(), test: test.each(&pick), ood }
 }
 
 impl Assessments {
@@ -189,37 +179,17 @@ impl Assessments {
     /// # Errors
     /// A score that is not finite, or sets that do not belong together.
     pub fn reports(&self, task: &Task) -> Result<Vec<ScoreReport>> {
-        let column = |name: &str, of: fn(&Judged) -> Option<f32>| Scored {
-            name: name.to_owned(),
-            test: self.test.each(of),
-            ood: self.ood.iter().map(|set| (set.name.clone(), set.each(of))).collect(),
-        };
+        let column = |name, of: fn(&Judged) -> Option<f32>| scored(name, &self.test, &self.ood, of);
         let mut channels = Vec::new();
         if self.channels {
-            channels.push(column(UNFAMILIARITY, |row| Some(row.score)));
+            channels.push(column(UNFAMILIARITY, |row| Some(row.said.score())));
         }
-        channels.push(column(UNCERTAINTY, |row| Some(row.uncertainty)));
+        channels.push(column(UNCERTAINTY, |row| Some(row.said.uncertainty)));
         let mut correct = None;
         if let Targets::Classes { labels, .. } = &task.test.targets {
             correct = Some(classification::correct(&self.test.outputs(), labels));
-            channels.push(column(AMBIGUITY, |row| row.ambiguity));
+            channels.push(column(AMBIGUITY, |row| row.said.ambiguity));
         }
         channels.iter().map(|channel| channel.report(correct.as_deref())).collect()
-    }
-
-    /// False alarms among the test rows, at every rate of the model.
-    #[must_use]
-    pub fn alarms(&self) -> Vec<AlarmRate> {
-        let Some([doubtful, unfamiliar]) = self.rates else { return Vec::new() };
-        let judged = if self.channels { UNFAMILIARITY } else { UNCERTAINTY };
-        let p_values = self.test.each(|row| row.p_value);
-        let mut alarms = [("doubtful", doubtful), ("unfamiliar", unfamiliar)]
-            .map(|(verdict, rate)| AlarmRate::new(judged, verdict, rate, &p_values, self.calibrated))
-            .to_vec();
-        alarms.extend(self.ambiguity_rate.map(|rate| {
-            let p_values = self.test.each(|row| row.ambiguity_p);
-            AlarmRate::new(AMBIGUITY, "ambiguous", rate, &p_values, self.calibrated)
-        }));
-        alarms
     }
 }

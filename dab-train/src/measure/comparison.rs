@@ -68,8 +68,7 @@ pub fn on_features(task: &Task) -> Result<Vec<ScoreReport>> {
 fn of_own_head(file: &Path, task: &Task) -> Result<Vec<ScoreReport>> {
     let own = head::read(file)?;
     let test = own.apply(&task.test.inputs);
-    let ood: Vec<(String, Table)> =
-        task.ood.iter().map(|(name, inputs)| (name.clone(), own.apply(inputs))).collect();
+    let ood = task.each_ood(|inputs| Ok(own.apply(inputs)))?;
     let correct = match &task.test.targets {
         Targets::Classes { labels, .. } => Some(classification::correct(&test, labels)),
         Targets::Regression(_) => None,
@@ -104,13 +103,8 @@ fn members(
                 nets[..size].iter().map(|net| net.predict(inputs)).unzip();
             ensemble::scores(&means, &variances.into_iter().flatten().collect::<Vec<_>>())
         };
-        let ood = task.ood.iter().map(|(name, inputs)| Ok((name.clone(), score(inputs)?)));
-        let scored = Scored {
-            name: format!("ensemble of {size}"),
-            test: score(&task.test.inputs)?,
-            ood: ood.collect::<Result<_>>()?,
-        };
-        comparison.scores.push(scored.report(None)?);
+        let (name, test) = (format!("ensemble of {size}"), score(&task.test.inputs)?);
+        comparison.scores.push(Scored { name, test, ood: task.each_ood(score)? }.report(None)?);
     }
     Ok(())
 }

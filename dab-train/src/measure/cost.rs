@@ -36,7 +36,6 @@ pub struct Cost {
 }
 
 /// What to tell when images are not of the size that the network was made for: they cost more, or show less.
-#[must_use]
 pub fn odd_size(experiment: &Experiment, side: usize) -> Option<String> {
     let network = experiment.backbone.images.as_ref()?.network;
     let own = network.side();
@@ -55,7 +54,6 @@ pub fn odd_size(experiment: &Experiment, side: usize) -> Option<String> {
 
 impl Cost {
     /// An experiment's on `inputs` numbers (pixels, with an image network), with `outputs` numbers from the decoder.
-    #[must_use]
     pub fn of(experiment: &Experiment, inputs: usize, outputs: usize) -> Self {
         let mut cost = Self { images: 0, layers: 0, bottleneck: 0, kept: 0 };
         let mut width = inputs;
@@ -82,7 +80,6 @@ impl Cost {
     }
 
     /// The bottleneck's share of a forward pass through everything.
-    #[must_use]
     pub fn share(&self) -> f64 {
         self.bottleneck as f64 / (self.bottleneck + self.layers + self.images) as f64
     }

@@ -12,7 +12,6 @@
 //! whatever the law of the errors.
 
 use anyhow::Result;
-use burn::tensor::Device;
 use serde::Serialize;
 
 use super::{
@@ -89,21 +88,21 @@ pub struct TaskScores {
     pub ood: Vec<(String, Scores)>,
 }
 
-/// Scores every split of a task.
-///
-/// # Errors
-/// When the task's inputs do not fit the model.
-pub fn score_task(trained: &Snapshot, task: &Task, device: &Device) -> Result<TaskScores> {
-    let ood = task.ood.iter().map(|(name, inputs)| Ok((name.clone(), trained.score(inputs, device)?)));
-    Ok(TaskScores {
-        held_out: trained.score(&task.held_out.inputs, device)?,
-        test: trained.score(&task.test.inputs, device)?,
-        ood: ood.collect::<Result<_>>()?,
-    })
+impl TaskScores {
+    /// What `score` gives for every split of a task.
+    ///
+    /// # Errors
+    /// The first of `score`.
+    pub fn of(task: &Task, score: impl Fn(&Table) -> Result<Scores>) -> Result<Self> {
+        Ok(Self {
+            held_out: score(&task.held_out.inputs)?,
+            test: score(&task.test.inputs)?,
+            ood: task.each_ood(score)?,
+        })
+    }
 }
 
 /// The middle value; 0 of nothing.
-#[must_use]
 pub fn median(values: &[f32]) -> f32 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f32::total_cmp);
@@ -115,7 +114,6 @@ fn mean(values: &[f32]) -> f64 {
 }
 
 /// Share of the noise-free function `truth` inside ŷ ± 2 s u, over test and OOD inputs together.
-#[must_use]
 pub fn truth_coverage(task: &Task, scores: &TaskScores, scale: f64, truth: impl Fn(&[f32]) -> f32) -> f64 {
     let ood = task.ood.iter().zip(&scores.ood).map(|((_, inputs), (_, scores))| (inputs, scores));
     let (mut inside, mut total) = (0, 0);
@@ -137,7 +135,6 @@ fn predictions(scores: &Scores, targets: usize) -> Table {
 }
 
 /// s: what turns nats into the target's unit, from held-out (or, without any, the given) scores and targets.
-#[must_use]
 pub fn interval_scale(scores: &Scores, targets: &Table) -> f64 {
     let predicted = predictions(scores, targets.cols);
     let mut ratios = Vec::with_capacity(targets.values.len());

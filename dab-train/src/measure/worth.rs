@@ -10,7 +10,6 @@ use crate::{
 const CLEARLY: f64 = 2.0;
 
 /// A warning when the decoder does not beat what knows no inputs.
-#[must_use]
 pub fn useless(task: &Task, evaluation: &Evaluation, scores: &Scores) -> Option<String> {
     match (&task.train.targets, &task.test.targets) {
         (Targets::Classes { labels: train, count }, Targets::Classes { labels: test, .. }) => {

@@ -4,7 +4,6 @@ use burn::tensor::{Tensor, activation};
 pub use dab_core::Activation;
 
 /// An activation on every number of `x`.
-#[must_use]
 pub fn activate<const D: usize>(function: Activation, x: Tensor<D>) -> Tensor<D> {
     match function {
         Activation::Identity => x,

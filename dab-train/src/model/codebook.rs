@@ -76,7 +76,6 @@ pub struct Codes {
 
 impl Codes {
     /// The same codes as constants among tracked tensors.
-    #[must_use]
     pub fn tracked(self) -> Self {
         let precision = match self.precision {
             CodePrecision::Diagonal(p) => CodePrecision::Diagonal(p.autodiff()),
@@ -87,7 +86,6 @@ impl Codes {
     }
 
     /// E5: π_x `[batch, codes]` from distances `[batch, codes]`. No gradient passes.
-    #[must_use]
     pub fn assign(&self, distances: &Tensor<2>, alpha: f64) -> Tensor<2> {
         let distances = distances.clone().detach();
         // Distances to the nearest code: the same softmax, and finite when a far input saturates them all.
@@ -97,14 +95,12 @@ impl Codes {
 }
 
 /// E6: u(x) `[batch, 1]`.
-#[must_use]
 pub fn uncertainty(assignment: Tensor<2>, distances: Tensor<2>) -> Tensor<2> {
     (assignment * distances).sum_dim(1)
 }
 
 impl Codebook {
     /// Identity covariances, equal priors, means as given (`codes × dim`).
-    #[must_use]
     pub fn new(means: Vec<f32>, dim: usize, kind: Covariance) -> Self {
         let codes = means.len() / dim.max(1);
         let one = |entry: usize| kind == Covariance::Diagonal || entry / dim == entry % dim;
@@ -114,19 +110,11 @@ impl Codebook {
     }
 
     /// k.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.priors.len()
     }
 
-    /// Whether there is no code.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.priors.is_empty()
-    }
-
     /// Precision (row-major) and ln|Σ| of code `code`, in `f64`. NaN when Σ is not positive definite.
-    #[must_use]
     pub fn precision(&self, code: usize) -> (Vec<f64>, f64) {
         let (dim, entries) = (self.dim, self.kind.entries(self.dim));
         let cov = self.covs[code * entries..(code + 1) * entries].iter().map(|&v| f64::from(v));
@@ -144,7 +132,6 @@ impl Codebook {
     }
 
     /// The codebook as tensors of `dtype`.
-    #[must_use]
     pub fn tensors(&self, device: &Device, dtype: DType) -> Codes {
         let (codes, dim) = (self.len(), self.dim);
         let (precisions, log_dets): (Vec<_>, Vec<_>) = (0..codes).map(|code| self.precision(code)).unzip();
@@ -170,7 +157,6 @@ impl Codebook {
     }
 
     /// Codes whose prior is below `share` of an equal one.
-    #[must_use]
     pub fn dead(&self, share: f64) -> Vec<usize> {
         let least = share / self.len() as f64;
         (0..self.len()).filter(|&code| f64::from(self.priors[code]) < least).collect()
@@ -183,6 +169,16 @@ impl Codebook {
         let raised: Vec<f64> = weights.iter().map(|w| (w / total).max(least)).collect();
         let total: f64 = raised.iter().sum();
         self.priors = raised.iter().map(|w| (w / total) as f32).collect();
+    }
+
+    /// Sets means to `sums` (`codes × dim`) divided by `weights`. A code of weight 0 stays where it is.
+    pub fn set_means(&mut self, sums: &[f64], weights: &[f64]) {
+        for (index, mean) in self.means.iter_mut().enumerate() {
+            let weight = weights[index / self.dim];
+            if weight > 0.0 {
+                *mean = (sums[index] / weight) as f32;
+            }
+        }
     }
 
     /// Sets covariances from `sums` (`codes × entries`) divided by `weights`, drawn together by `shrinkage`. A code of weight
@@ -211,7 +207,6 @@ impl Codebook {
 }
 
 /// One batch's part of E11 and E12: Σ_i w_iκ `[codes]` and Σ_i w_iκ [Σ(x_i) + …] `[codes, entries]`.
-#[must_use]
 pub fn moments(
     encoding: &Encoding,
     weights: Tensor<2>,

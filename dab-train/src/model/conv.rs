@@ -6,17 +6,20 @@
 //! ```
 //!
 //! Parameters are matrices, as everywhere in the trainer: a kernel is `[outputs, inputs · k · k]` and takes its four
-//! dimensions in the forward pass. A norm uses the batch's statistics while it learns and hands them out, so that
-//! replicas of a network can share them; it uses the running ones everywhere else.
+//! dimensions in the forward pass. A norm uses the batch's statistics while it learns and hands them out; it uses the running
+//! ones everywhere else. Replicas of a network that have a part of the batch each use the statistics of their part, and then add
+//! them up for the running ones:
 //!
 //! ```text
-//! parts      n = Σ n_p     mean = r + Σ n_p (mean_p − r) / n     variance = Σ n_p (variance_p + (mean_p − r)²) / n − (mean − r)²
+//! n = Σ n_p     mean = r + Σ n_p (mean_p − r) / n     variance = Σ n_p (variance_p + (mean_p − r)²) / n − (mean − r)²
 //! ```
 //!
-//! Sums alone go from part to part, so it does not matter who adds them; about r, the running mean, they lose no digits.
+//! Sums alone go from part to part, so it does not matter who adds them; about r, the running mean, they lose no digits. Or all
+//! parts go through a norm together (`training.synchronised_norms`), by the statistics of the whole batch.
 
 use burn::tensor::{DType, Device, Tensor, TensorData, module::conv2d, ops::ConvOptions};
 
+use super::rounded;
 use crate::support::random::Random;
 
 /// Keeps the root positive: PyTorch's, and the published networks'.
@@ -43,6 +46,15 @@ pub fn from_sums([offset, square, count]: Statistics, reference: &Tensor<2>) -> 
     let biased = (square / count.clone() - offset.clone().square()).clamp_min(0.0);
     let fewer = count.clone().sub_scalar(1.0).clamp_min(1.0);
     [offset + reference.clone(), biased * count.clone() / fewer, count]
+}
+
+/// In which numbers convolutions multiply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Precision {
+    /// Of this type.
+    Type(DType),
+    /// f32, rounded to 10 bits of mantissa by the matrix units of a GPU.
+    Tf32,
 }
 
 /// A convolution without bias.
@@ -112,14 +124,15 @@ impl Conv {
     /// `[batch, inputs, h, w]` → `[batch, outputs, ⌈h / stride⌉, ⌈w / stride⌉]`, multiplied in `precision` and
     /// returned as it came.
     #[must_use]
-    pub fn forward(&self, x: Tensor<4>, precision: DType) -> Tensor<4> {
+    pub fn forward(&self, x: Tensor<4>, precision: Precision) -> Tensor<4> {
         let own = x.dtype();
         let weight = self.weight.clone().reshape([self.outputs(), self.inputs, self.kernel, self.kernel]);
         let options = ConvOptions::new([self.stride; 2], [self.kernel / 2; 2], [1; 2], 1);
-        if own == precision {
-            return conv2d(x, weight, None, options);
+        match precision {
+            Precision::Tf32 => rounded::convolve(x, weight, options),
+            Precision::Type(own_type) if own_type == own => conv2d(x, weight, None, options),
+            Precision::Type(other) => conv2d(x.cast(other), weight.cast(other), None, options).cast(own),
         }
-        conv2d(x.cast(precision), weight.cast(precision), None, options).cast(own)
     }
 }
 
@@ -136,27 +149,53 @@ impl Norm {
         }
     }
 
-    /// Normalises by the running statistics, or, with `taken`, by the batch's, which are added to it.
+    /// Normalises by the running statistics, or, with `taken`, by the batch's, which are added to it. The batch may be in parts, each
+    /// on its own device with its own copy of the norm; its statistics are those of all parts.
     #[must_use]
-    pub fn forward(&self, x: Tensor<4>, taken: Option<&mut Vec<Statistics>>) -> Tensor<4> {
-        let [batch, channels, height, width] = x.dims();
-        let (mean, variance) = match taken {
-            None => (self.mean.clone(), self.variance.clone()),
-            Some(taken) => {
-                let mean_of = |x: Tensor<4>| {
-                    let by_channel = x.reshape([batch, channels, height * width]).mean_dim(2);
-                    by_channel.reshape([batch, channels]).mean_dim(0)
-                };
-                let mean = mean_of(x.clone()); // [1, channels]
-                let offset = x.clone() - mean.clone().reshape([1, channels, 1, 1]);
-                let variance = mean_of(offset.square());
-                let count = batch * height * width;
-                let unbiased = variance.clone().mul_scalar(count as f64 / (count.max(2) - 1) as f64);
-                let of = mean.clone().narrow(1, 0, 1).full_like(count as f64); // [1, 1]
-                taken.push([mean.clone(), unbiased, of].map(Tensor::without_autodiff));
-                (mean, variance)
-            }
+    pub fn forward(
+        parts: &[&Self],
+        xs: Vec<Tensor<4>>,
+        taken: Option<&mut Vec<Statistics>>,
+    ) -> Vec<Tensor<4>> {
+        let parts = parts.iter().zip(xs);
+        let Some(taken) = taken else {
+            let by_running =
+                |(norm, x): (&&Self, Tensor<4>)| norm.apply(x, norm.mean.clone(), norm.variance.clone());
+            return parts.map(by_running).collect();
         };
+        let parts: Vec<(&&Self, Tensor<4>)> = parts.collect();
+        let count_of = |x: &Tensor<4>| x.dims()[0] * x.dims()[2] * x.dims()[3];
+        let count: usize = parts.iter().map(|(_, x)| count_of(x)).sum();
+        // The mean over all parts, on the first one's device.
+        let mean_of = |each: &dyn Fn(&Tensor<4>) -> Tensor<4>| {
+            let mut means =
+                parts.iter().map(|(_, x)| (pixel_mean(each(x)), count_of(x) as f64 / count as f64));
+            let (first, share) = means.next().expect("a batch has parts");
+            if parts.len() == 1 {
+                return first;
+            }
+            let home = first.device();
+            let add = |sum: Tensor<2>, (mean, share): (Tensor<2>, f64)| {
+                sum + mean.to_device(&home).mul_scalar(share)
+            };
+            means.fold(first.mul_scalar(share), add)
+        };
+        let there = |of: &Tensor<2>, x: &Tensor<4>| {
+            if parts.len() == 1 { of.clone() } else { of.clone().to_device(&x.device()) }
+        };
+        let mean = mean_of(&Tensor::clone); // [1, channels]
+        let channels = mean.dims()[1];
+        let variance = mean_of(&|x| (x.clone() - there(&mean, x).reshape([1, channels, 1, 1])).square());
+        let unbiased = variance.clone().mul_scalar(count as f64 / (count.max(2) - 1) as f64);
+        let of = mean.clone().narrow(1, 0, 1).full_like(count as f64); // [1, 1]
+        taken.push([mean.clone(), unbiased, of].map(Tensor::without_autodiff));
+        let by_batch =
+            |(norm, x): &(&&Self, Tensor<4>)| norm.apply(x.clone(), there(&mean, x), there(&variance, x));
+        parts.iter().map(by_batch).collect()
+    }
+
+    fn apply(&self, x: Tensor<4>, mean: Tensor<2>, variance: Tensor<2>) -> Tensor<4> {
+        let channels = mean.dims()[1];
         let factor = self.scale.clone() / variance.add_scalar(EPSILON).sqrt();
         let shift = self.shift.clone() - mean * factor.clone();
         x * factor.reshape([1, channels, 1, 1]) + shift.reshape([1, channels, 1, 1])
@@ -170,4 +209,11 @@ impl Norm {
         self.mean = blend(&self.mean, mean);
         self.variance = blend(&self.variance, variance);
     }
+}
+
+/// The mean of each channel over images and pixels `[1, channels]`.
+fn pixel_mean(x: Tensor<4>) -> Tensor<2> {
+    let [batch, channels, height, width] = x.dims();
+    let by_channel = x.reshape([batch, channels, height * width]).mean_dim(2);
+    by_channel.reshape([batch, channels]).mean_dim(0)
 }

@@ -70,7 +70,6 @@ pub struct Mlp {
 
 impl Dense {
     /// A layer with random weights and, if asked for, a zero bias.
-    #[must_use]
     pub fn random(
         inputs: usize,
         outputs: usize,
@@ -90,7 +89,6 @@ impl Dense {
     }
 
     /// A layer with these numbers.
-    #[must_use]
     pub fn from_values(weight: Vec<f32>, bias: Option<Vec<f32>>, shape: [usize; 2], device: &Device) -> Self {
         let tensor =
             |values, shape: [usize; 2]| Tensor::from_data(TensorData::new::<f32, _>(values, shape), device);
@@ -98,7 +96,6 @@ impl Dense {
     }
 
     /// `[batch, inputs]` → `[batch, outputs]`.
-    #[must_use]
     pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         let product = x.product(self.weight.clone());
         match &self.bias {
@@ -115,7 +112,6 @@ impl Dense {
 
 impl Mlp {
     /// Random layers on `inputs` numbers.
-    #[must_use]
     pub fn random(
         inputs: usize,
         layers: &[LayerConfig],
@@ -133,7 +129,6 @@ impl Mlp {
     }
 
     /// `[batch, inputs]` → features `[batch, width of the last layer]`.
-    #[must_use]
     pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         let mut outputs = vec![x];
         for layer in &self.layers {

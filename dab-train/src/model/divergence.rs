@@ -19,7 +19,6 @@ use super::{
 };
 
 /// KL(p(z|x) ‖ q_κ) `[batch, codes]`. Differentiable in the encoding and in the codes' means.
-#[must_use]
 pub fn kl(encoding: &Encoding, codes: &Codes) -> Tensor<2> {
     let [batch, dim] = encoding.mean.dims();
     let count = codes.means.dims()[0];

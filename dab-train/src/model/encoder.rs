@@ -41,7 +41,6 @@ pub enum Covariance {
 
 impl Covariance {
     /// How many numbers the head gives for latent dimension `dim`.
-    #[must_use]
     pub fn outputs(self, dim: usize) -> usize {
         match self {
             Self::Diagonal => 2 * dim,
@@ -50,7 +49,6 @@ impl Covariance {
     }
 
     /// How many numbers one covariance has: its diagonal, or the whole matrix.
-    #[must_use]
     pub fn entries(self, dim: usize) -> usize {
         if self == Self::Diagonal { dim } else { dim * dim }
     }
@@ -101,7 +99,6 @@ fn softplus(x: Tensor<2>) -> Tensor<2> {
 
 impl Encoding {
     /// The Gaussians of head outputs `[batch, kind.outputs(dim)]`.
-    #[must_use]
     pub fn new(outputs: Tensor<2>, dim: usize, kind: Covariance) -> Self {
         let [batch, width] = outputs.dims();
         let mean = outputs.clone().slice([0..batch, 0..dim]); // [batch, dim]
@@ -124,19 +121,11 @@ impl Encoding {
     }
 
     /// How many examples.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.mean.dims()[0]
     }
 
-    /// Whether there is no example.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Σ, flattened: `[batch, dim]` (its diagonal) or `[batch, dim²]`.
-    #[must_use]
     pub fn cov(&self) -> Tensor<2> {
         match &self.root {
             Root::Diagonal(std) => std.clone().square(),
@@ -148,7 +137,6 @@ impl Encoding {
     }
 
     /// z = μ + S ε, one sample for each row of `noise` `[batch, dim]`.
-    #[must_use]
     pub fn sample(&self, noise: Tensor<2>) -> Tensor<2> {
         let step = match &self.root {
             Root::Diagonal(std) => std.clone() * noise,

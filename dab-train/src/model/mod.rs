@@ -19,6 +19,7 @@ pub mod encoder;
 pub mod network;
 pub(crate) mod product;
 pub mod resnet;
+pub(crate) mod rounded;
 pub mod snapshot;
 pub mod spectral;
 pub(crate) mod tensors;

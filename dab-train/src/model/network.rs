@@ -41,7 +41,6 @@ pub enum Output {
 
 impl Output {
     /// How many numbers the decoder gives.
-    #[must_use]
     pub fn width(self) -> usize {
         match self {
             Self::Regression(count, OutputVariance::Learned) => 2 * count,
@@ -114,7 +113,6 @@ impl Network {
     }
 
     /// How many numbers gradients move in the network; the code means come on top.
-    #[must_use]
     pub fn parameter_count(&mut self) -> usize {
         self.parameters_mut().iter().map(|parameter| parameter.dims().iter().product::<usize>()).sum()
     }
@@ -127,7 +125,6 @@ impl Network {
     }
 
     /// The same network without gradients.
-    #[must_use]
     pub fn frozen(&self) -> Self {
         let mut network = self.clone();
         network.map(Tensor::without_autodiff);
@@ -135,7 +132,6 @@ impl Network {
     }
 
     /// The same network on `device`.
-    #[must_use]
     pub fn on(&self, device: &Device) -> Self {
         let mut network = self.clone();
         network.map(|parameter| parameter.to_device(device));
@@ -144,25 +140,40 @@ impl Network {
     }
 
     /// `[batch, inputs]` → encoder Gaussians.
-    #[must_use]
     pub fn encode(&self, x: Tensor<2>) -> Encoding {
         self.encode_taking(x, None)
     }
 
     /// [`Network::encode`] of a network that learns: with `taken`, norms use the batch's statistics and add them to it.
-    #[must_use]
     pub fn encode_taking(&self, x: Tensor<2>, taken: Option<&mut Vec<Statistics>>) -> Encoding {
         let x = match &self.images {
             Some(images) => images.forward(as_images(x), taken),
             None => x,
         };
+        self.encode_features(x)
+    }
+
+    /// [`Network::encode_taking`] of a batch in parts, each through its own copy of the network on its own device; norms use the
+    /// statistics of the whole batch.
+    #[must_use]
+    pub fn encode_parts(parts: &[Self], xs: Vec<Tensor<2>>, taken: &mut Vec<Statistics>) -> Vec<Encoding> {
+        let images: Option<Vec<&ResNet>> = parts.iter().map(|part| part.images.as_ref()).collect();
+        let xs = match images {
+            Some(images) => {
+                ResNet::forward_parts(&images, xs.into_iter().map(as_images).collect(), Some(taken))
+            }
+            None => xs,
+        };
+        parts.iter().zip(xs).map(|(part, x)| part.encode_features(x)).collect()
+    }
+
+    fn encode_features(&self, x: Tensor<2>) -> Encoding {
         let features = self.backbone.forward(x); // [batch, F]
         let outputs = self.head.forward(activate(self.activation, features)); // [batch, d + …]
         Encoding::new(outputs, self.dim, self.covariance)
     }
 
     /// The running mean of each norm of the image network.
-    #[must_use]
     pub fn running_means(&self) -> Vec<Tensor<2>> {
         self.images.as_ref().map_or_else(Vec::new, ResNet::running_means)
     }
@@ -175,13 +186,11 @@ impl Network {
     }
 
     /// Negative log-likelihood of each example `[batch, 1]` from decoder outputs `[batch, width]`.
-    #[must_use]
     pub fn nll(&self, outputs: Tensor<2>, wanted: &Wanted) -> Tensor<2> {
         nll(self.output, self.smoothing, self.log_variance.as_ref(), outputs, wanted)
     }
 
     /// 1 for each example whose largest logit is its class's, 0 otherwise `[batch, 1]`; no gradient.
-    #[must_use]
     pub fn correct(logits: Tensor<2>, one_hot: Tensor<2>) -> Tensor<2> {
         let logits = logits.detach();
         let own = (logits.clone() * one_hot).sum_dim(1);
@@ -190,7 +199,6 @@ impl Network {
 }
 
 /// Rows of square images, colour by colour: `[batch, 3 · side²]` → `[batch, 3, side, side]`.
-#[must_use]
 pub fn as_images(x: Tensor<2>) -> Tensor<4> {
     let [batch, pixels] = x.dims();
     let side = (pixels / CHANNELS).isqrt();
@@ -201,7 +209,6 @@ pub fn as_images(x: Tensor<2>) -> Tensor<4> {
 ///
 /// # Panics
 /// When outputs and targets are of different kinds; both come from one task.
-#[must_use]
 pub fn nll(
     output: Output,
     smoothing: f64,

@@ -5,7 +5,7 @@
 //! differences of large terms, so 10 bits leave errors of a tenth of u, and a model whose file and network disagree. Here
 //! the same product runs on the ordinary f32 units, with f32 sums, forward and backward.
 //!
-//! Convolutions are not concerned: without burn's feature `autotune` they run on the f32 units.
+//! Convolutions are not concerned: without burn's feature `autotune` they run on the f32 units, unless `rounded` is asked.
 
 use burn::tensor::Tensor;
 

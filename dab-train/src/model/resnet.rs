@@ -18,7 +18,7 @@ use burn::tensor::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::conv::{Conv, InitialWeights, Norm, Statistics};
+use super::conv::{Conv, InitialWeights, Norm, Precision, Statistics};
 pub use crate::data::images::pixels::CHANNELS;
 
 /// How much wider a ResNet-50 block's output is than its 3×3 kernels.
@@ -132,7 +132,7 @@ pub struct ResNet {
     /// Follows the stem, or, in a wide ResNet, the last block.
     norm: Norm,
     /// In which convolutions multiply.
-    pub precision: DType,
+    pub precision: Precision,
 }
 
 /// A parameter or a running statistic under its PyTorch name.
@@ -218,7 +218,7 @@ impl ResNet {
             }
         }
         let norm = norm(if architecture.is_wide() { inputs } else { stem_width });
-        Self { architecture, stem, blocks, norm, precision: DType::F32 }
+        Self { architecture, stem, blocks, norm, precision: Precision::Type(DType::F32) }
     }
 
     /// Which network this is.
@@ -230,23 +230,43 @@ impl ResNet {
     /// Images `[batch, 3, h, w]` → features `[batch, F]`. Norms use their running statistics, or, with `taken`, the
     /// batch's, which are added to it in a fixed order.
     #[must_use]
-    pub fn forward(&self, x: Tensor<4>, mut taken: Option<&mut Vec<Statistics>>) -> Tensor<2> {
-        let wide = self.architecture.is_wide();
-        let batch = x.dims()[0];
-        let mut x = self.stem.forward(x, self.precision);
-        if !wide {
-            x = relu(self.norm.forward(x, taken.as_deref_mut()));
+    pub fn forward(&self, x: Tensor<4>, taken: Option<&mut Vec<Statistics>>) -> Tensor<2> {
+        Self::forward_parts(&[self], vec![x], taken).pop().expect("one part gives one part")
+    }
+
+    /// [`ResNet::forward`] of a batch in parts, each through its own copy of the network on its own device; norms use the
+    /// statistics of the whole batch.
+    ///
+    /// # Panics
+    /// Without parts.
+    #[must_use]
+    pub fn forward_parts(
+        parts: &[&Self],
+        xs: Vec<Tensor<4>>,
+        mut taken: Option<&mut Vec<Statistics>>,
+    ) -> Vec<Tensor<2>> {
+        let Self { architecture, precision, .. } = *parts[0];
+        let norms: Vec<&Norm> = parts.iter().map(|part| &part.norm).collect();
+        let mut xs: Vec<Tensor<4>> =
+            parts.iter().zip(xs).map(|(part, x)| part.stem.forward(x, precision)).collect();
+        if !architecture.is_wide() {
+            xs = each(Norm::forward(&norms, xs, taken.as_deref_mut()), relu);
         }
-        if self.architecture == Architecture::Resnet50 {
-            x = max_pool2d(x, MaxPoolOptions::new([3, 3]).with_stride([2, 2]).with_padding([1, 1]));
+        if architecture == Architecture::Resnet50 {
+            let options = MaxPoolOptions::new([3, 3]).with_stride([2, 2]).with_padding([1, 1]);
+            xs = each(xs, |x| max_pool2d(x, options.clone()));
         }
-        for block in &self.blocks {
-            x = block.forward(x, wide, self.precision, taken.as_deref_mut());
+        for index in 0..parts[0].blocks.len() {
+            let blocks: Vec<&Block> = parts.iter().map(|part| &part.blocks[index]).collect();
+            xs = Block::forward(&blocks, xs, architecture.is_wide(), precision, taken.as_deref_mut());
         }
-        if wide {
-            x = relu(self.norm.forward(x, taken));
+        if architecture.is_wide() {
+            xs = each(Norm::forward(&norms, xs, taken), relu);
         }
-        adaptive_avg_pool2d(x, [1, 1]).reshape([batch, self.architecture.features()])
+        each(xs, |x| {
+            let batch = x.dims()[0];
+            adaptive_avg_pool2d(x, [1, 1]).reshape([batch, architecture.features()])
+        })
     }
 
     /// Moves the running statistics towards those that [`ResNet::forward`] took.
@@ -400,32 +420,52 @@ fn name_norm<'a>(name: String, norm: &'a mut Norm, all: &mut Vec<Named<'a>>) {
 }
 
 impl Block {
+    /// Of a batch in parts, each through its own copy of the block.
     fn forward(
-        &self,
-        x: Tensor<4>,
+        parts: &[&Self],
+        xs: Vec<Tensor<4>>,
         wide: bool,
-        precision: DType,
+        precision: Precision,
         mut taken: Option<&mut Vec<Statistics>>,
-    ) -> Tensor<4> {
-        let mut y = x.clone();
-        for (index, (conv, norm)) in self.convs.iter().zip(&self.norms).enumerate() {
+    ) -> Vec<Tensor<4>> {
+        let convolve = |index: usize, xs: Vec<Tensor<4>>| -> Vec<Tensor<4>> {
+            parts.iter().zip(xs).map(|(part, x)| part.convs[index].forward(x, precision)).collect()
+        };
+        let convs = parts[0].convs.len();
+        let mut ys = xs.clone();
+        for index in 0..convs {
+            let norms: Vec<&Norm> = parts.iter().map(|part| &part.norms[index]).collect();
             if wide {
-                y = conv.forward(relu(norm.forward(y, taken.as_deref_mut())), precision);
+                ys = convolve(index, each(Norm::forward(&norms, ys, taken.as_deref_mut()), relu));
             } else {
-                y = norm.forward(conv.forward(y, precision), taken.as_deref_mut());
-                if index + 1 < self.convs.len() {
-                    y = relu(y);
+                ys = Norm::forward(&norms, convolve(index, ys), taken.as_deref_mut());
+                if index + 1 < convs {
+                    ys = each(ys, relu);
                 }
             }
         }
-        let x = match &self.shortcut {
+        let through = |(part, x): (&&Self, Tensor<4>)| match &part.shortcut {
             Shortcut::Identity => x,
             Shortcut::Subsample { channels } => subsample(x, *channels),
-            Shortcut::Project(conv, None) => conv.forward(x, precision),
-            Shortcut::Project(conv, Some(norm)) => norm.forward(conv.forward(x, precision), taken),
+            Shortcut::Project(conv, _) => conv.forward(x, precision),
         };
-        if wide { x + y } else { relu(x + y) }
+        let xs: Vec<Tensor<4>> = parts.iter().zip(xs).map(through).collect();
+        let norms: Vec<&Norm> = parts.iter().filter_map(|part| part.shortcut_norm()).collect();
+        let xs = if norms.is_empty() { xs } else { Norm::forward(&norms, xs, taken) };
+        let sums = xs.into_iter().zip(ys).map(|(x, y)| x + y).collect();
+        if wide { sums } else { each(sums, relu) }
     }
+
+    fn shortcut_norm(&self) -> Option<&Norm> {
+        match &self.shortcut {
+            Shortcut::Project(_, norm) => norm.as_ref(),
+            _ => None,
+        }
+    }
+}
+
+fn each<T, U>(all: Vec<T>, f: impl FnMut(T) -> U) -> Vec<U> {
+    all.into_iter().map(f).collect()
 }
 
 /// Every second pixel in both directions, zeros in new channels on both sides.

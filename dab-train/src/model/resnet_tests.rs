@@ -103,7 +103,7 @@ fn convolutions_in_bf16_stay_close() {
     }
     let (mut network, x) = sample(Architecture::CifarResnet { depth: 8 }, 16);
     let precise = network.forward(x.clone(), Some(&mut Vec::new()));
-    network.precision = DType::BF16;
+    network.precision = Precision::Type(DType::BF16);
     let coarse = network.forward(x, Some(&mut Vec::new()));
     assert_eq!(coarse.dtype(), DType::F32);
     let difference = (precise.clone() - coarse).abs().max().into_scalar::<f32>();
@@ -185,7 +185,7 @@ fn statistics_of_parts_add_up_to_those_of_the_batch() {
     let norm = Norm::new(channels, &device);
     let taken = |x: Tensor<4>| {
         let mut taken = Vec::new();
-        let _ = norm.forward(x, Some(&mut taken));
+        let _ = Norm::forward(&[&norm], vec![x], Some(&mut taken));
         taken.remove(0)
     };
     let whole = taken(x.clone());

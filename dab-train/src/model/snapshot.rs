@@ -184,11 +184,7 @@ impl Snapshot {
         let mut columns: [Vec<f32>; 5] = Default::default();
         for start in (0..table.rows).step_by(step) {
             let rows = step.min(table.rows - start);
-            let part = Table {
-                rows,
-                cols: inputs,
-                values: table.values[start * inputs..(start + rows) * inputs].to_vec(),
-            };
+            let part = Table { rows, cols: inputs, values: table.block(start..start + rows).to_vec() };
             let x = TensorData::new(self.input_scale.apply(&part).values, [rows, inputs]);
             let encoding = network.encode(Tensor::from_data(x, device));
             let distances = saturated(divergence::kl(&encoding, &codes)); // [rows, codes]       E4

@@ -41,7 +41,6 @@ fn slope(values: Tensor<3>) -> Tensor<3> {
 }
 
 /// S = f(A) `[batch, d, d]` and ln|Σ| = 2 Σ ln f(λ) `[batch, 1]` of symmetric matrices `a`.
-#[must_use]
 pub fn root(a: Tensor<3>) -> (Tensor<3>, Tensor<2>) {
     let tracked = a.is_tracked();
     let fixed = a.clone().without_autodiff();
@@ -84,7 +83,6 @@ fn quotients(values: Tensor<2>, std: Tensor<2>) -> Tensor<3> {
 ///
 /// Always by the processor, a few matrices at a time and in `f64`: a GPU hands it a few kilobytes and gets them back, instead
 /// of launching a thousand kernels for rotations, in a precision that its matrix units may cut.
-#[must_use]
 pub fn eigen(a: Tensor<3>) -> (Tensor<2>, Tensor<3>) {
     let [batch, dim, _] = a.dims();
     let (device, dtype) = (a.device(), a.dtype());

@@ -8,35 +8,21 @@
 //! them. A file must hold every tensor of the network in its shape, and nothing else but the last dense layer, which the
 //! bottleneck replaces. Where the file's name ends in the first digits of its SHA-256, as PyTorch's do, it is checked.
 
+mod file;
+
 use std::{collections::BTreeMap, path::Path};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail};
 use burn::tensor::{Tensor, TensorData};
-use safetensors::{Dtype, SafeTensors};
-use sha2::Sha256;
+use safetensors::Dtype;
 
+pub use self::file::Stored;
 use super::resnet::ResNet;
-use crate::support::digest;
 
-/// The parameter that every image network here has.
-const ANCHOR: &str = "conv1.weight";
-/// What PyTorch counts beside the running statistics; nothing uses it.
-const COUNTER: &str = "num_batches_tracked";
 /// How the last dense layer is called: torchvision's and timm's, and the CIFAR ResNets'.
 const CLASSIFIERS: [&str; 2] = ["fc", "linear"];
 /// How many names an error lists.
 const LISTED: usize = 6;
-/// Digits of the SHA-256 in a file's name.
-const DIGITS: usize = 8;
-
-/// One tensor of a file.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Stored {
-    /// Its dimensions.
-    pub shape: Vec<usize>,
-    /// Its numbers, row-major.
-    pub values: Vec<f32>,
-}
 
 /// The tensors of a file, by torchvision's names.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,23 +48,10 @@ impl Weights {
     /// # Errors
     /// When it cannot be read, is damaged, or holds something else.
     pub fn read(path: &Path) -> Result<Self> {
-        let here = || format!("cannot read weights from {}", path.display());
-        verify_name(path)?;
-        let found = match path.extension().and_then(|extension| extension.to_str()) {
-            Some("safetensors") => from_safetensors(path).with_context(here)?,
-            Some("pth" | "pt" | "th") => from_pytorch(path).with_context(here)?,
-            _ => bail!("{}: expected a file named .pth, .pt, .th or .safetensors", path.display()),
-        };
-        let stem = found.keys().filter(|name| name.ends_with(ANCHOR)).min_by_key(|name| name.len());
-        let prefix = stem.map_or(0, |name| name.len() - ANCHOR.len());
-        let before = stem.map_or(String::new(), |name| name[..prefix].to_owned());
-        let short = |name: String| name.strip_prefix(&before).map_or(name.clone(), ToOwned::to_owned);
-        let tensors = found.into_iter().map(|(name, stored)| (short(name), stored)).collect();
-        Ok(Self { path: path.display().to_string(), tensors })
+        Ok(Self { path: path.display().to_string(), tensors: file::tensors(path)? })
     }
 
     /// The last dense layer, if the file has one.
-    #[must_use]
     pub fn classifier(&self) -> Option<Classifier> {
         let part = |name: &str, part: &str| self.tensors.get(&format!("{name}.{part}")).cloned();
         CLASSIFIERS
@@ -111,7 +84,7 @@ impl Weights {
                 name.strip_suffix(".weight").or(name.strip_suffix(".bias")) == Some(classifier)
             })
         };
-        left.retain(|name| !name.ends_with(COUNTER) && !replaced(name));
+        left.retain(|name| !name.ends_with(file::COUNTER) && !replaced(name));
         if !(missing.is_empty() && misshapen.is_empty() && left.is_empty()) {
             let left: Vec<String> = left.into_iter().map(ToOwned::to_owned).collect();
             let faults: Vec<String> = [("missing", missing), ("misshapen", misshapen), ("left over", left)]
@@ -156,68 +129,4 @@ fn listed(names: &[String]) -> String {
     let rest = names.len().saturating_sub(LISTED);
     let shown = names[..names.len() - rest].join(", ");
     if rest > 0 { format!("{shown} and {rest} more") } else { shown }
-}
-
-/// Compares the digest at the end of a name such as `resnet50-0676ba61.pth` with the file's own.
-fn verify_name(path: &Path) -> Result<()> {
-    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-    let Some((_, digits)) = stem.rsplit_once('-') else { return Ok(()) };
-    if digits.len() != DIGITS || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
-        return Ok(());
-    }
-    let digest = digest::of_file::<Sha256>(path)?;
-    ensure!(
-        digest.starts_with(&digits.to_ascii_lowercase()),
-        "{} is damaged: its SHA-256 begins with {}, its name says {digits}",
-        path.display(),
-        &digest[..DIGITS]
-    );
-    Ok(())
-}
-
-#[cfg(feature = "pytorch")]
-fn from_pytorch(path: &Path) -> Result<BTreeMap<String, Stored>> {
-    let mut found = BTreeMap::new();
-    for (name, tensor) in pytorch_reader::PytorchReader::new(path)?.into_tensors() {
-        if name.ends_with(COUNTER) {
-            continue;
-        }
-        let bytes = tensor.read().with_context(|| name.clone())?;
-        let values = numbers(&format!("{:?}", tensor.dtype()), &bytes).with_context(|| name.clone())?;
-        found.insert(name, Stored { shape: tensor.shape().to_vec(), values });
-    }
-    Ok(found)
-}
-
-#[cfg(not(feature = "pytorch"))]
-fn from_pytorch(_: &Path) -> Result<BTreeMap<String, Stored>> {
-    bail!("this build lacks the cargo feature `pytorch`; safetensors need none")
-}
-
-fn from_safetensors(path: &Path) -> Result<BTreeMap<String, Stored>> {
-    let bytes = crate::support::limits::read(path)?;
-    let file = SafeTensors::deserialize(&bytes)?;
-    let mut found = BTreeMap::new();
-    for (name, view) in file.iter().filter(|(name, _)| !name.ends_with(COUNTER)) {
-        let kind = format!("{:?}", view.dtype());
-        let values = numbers(&kind, view.data()).with_context(|| name.to_owned())?;
-        found.insert(name.to_owned(), Stored { shape: view.shape().to_vec(), values });
-    }
-    Ok(found)
-}
-
-/// Little-endian numbers of a type that both formats call by the same name.
-fn numbers(kind: &str, bytes: &[u8]) -> Result<Vec<f32>> {
-    Ok(match kind {
-        "F32" => words(bytes, f32::from_le_bytes),
-        "F64" => words(bytes, |word| f64::from_le_bytes(word) as f32),
-        "F16" => words(bytes, |word| half::f16::from_le_bytes(word).to_f32()),
-        "BF16" => words(bytes, |word| half::bf16::from_le_bytes(word).to_f32()),
-        _ => bail!("it holds {kind}, not real numbers"),
-    })
-}
-
-/// Little-endian words as numbers.
-fn words<const N: usize>(bytes: &[u8], convert: impl Fn([u8; N]) -> f32) -> Vec<f32> {
-    bytes.as_chunks::<N>().0.iter().map(|&word| convert(word)).collect()
 }

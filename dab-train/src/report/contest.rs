@@ -42,7 +42,6 @@ pub struct Method {
 
 impl Method {
     /// Groups per-seed report lists (`runs[seed][method]`) into baselines.
-    #[must_use]
     pub fn baselines(runs: &[Vec<ScoreReport>]) -> Vec<Self> {
         let methods = runs.iter().map(Vec::len).min().unwrap_or(0);
         (0..methods)
@@ -98,19 +97,16 @@ pub struct Contest {
 
 impl Contest {
     /// The model's score for this job.
-    #[must_use]
     pub fn main(&self) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.main)
     }
 
     /// The best baseline.
-    #[must_use]
     pub fn best_rival(&self) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.role == Role::Rival)
     }
 
     /// Name of the column beside AUROC, and what it means.
-    #[must_use]
     pub const fn second(&self) -> (&'static str, &'static str) {
         match self.job {
             Positive::OutOfDistribution => ("FPR95", "false alarms when 95 % are found"),

@@ -2,6 +2,8 @@
 //!
 //! judged rows → a few [`Example`]s, each with the reason in words.
 
+use dab_core::Verdict;
+
 use super::{
     subject::Subject,
     words::{percent, rounded},
@@ -24,7 +26,7 @@ pub struct Example {
     /// Its p-value, where there is one.
     pub p_value: Option<f32>,
     /// Its verdict, where there is one.
-    pub verdict: Option<String>,
+    pub verdict: Option<&'static str>,
     /// The reason.
     pub words: String,
 }
@@ -41,29 +43,28 @@ pub struct Examples {
 }
 
 /// All lists that have a row.
-#[must_use]
 pub fn examples(subject: &Subject) -> Vec<Examples> {
-    let strangeness = |row: &Judged| (row.score, row.p_value);
-    let ambiguous = subject.test.rows.iter().any(|row| row.ambiguity.is_some());
+    let strangeness = |row: &Judged| (row.said.score(), row.said.p_value);
+    let ambiguous = subject.test.rows.iter().any(|row| row.said.ambiguity.is_some());
     let mut lists = vec![Examples {
         title: "Strangest test rows".into(),
         advice: "Broken sensors, wrong labels and rare cases show up here.",
         rows: top(
             &subject.test,
-            |row| row.score,
+            |row| row.said.score(),
             strangeness,
             |index, row| strange(subject, Some(index), row),
         ),
     }];
     if ambiguous {
-        let of = |row: &Judged| row.ambiguity.unwrap_or(f32::NEG_INFINITY);
+        let of = |row: &Judged| row.said.ambiguity.unwrap_or(f32::NEG_INFINITY);
         lists.push(Examples {
             title: "Most ambiguous test rows".into(),
             advice: "Between two classes: the label, or the classes themselves, may be in doubt.",
             rows: top(
                 &subject.test,
                 of,
-                |row| (of(row), row.ambiguity_p),
+                |row| (of(row), row.said.ambiguity_p),
                 |index, row| between(subject, index, row),
             ),
         });
@@ -73,7 +74,7 @@ pub fn examples(subject: &Subject) -> Vec<Examples> {
         lists.push(Examples {
             title: format!("Most familiar rows of {}", set.name),
             advice: if missed > 0 { "These strangers raise no alarm." } else { "Even these raise an alarm." },
-            rows: top(set, |row| -row.score, strangeness, |_, row| strange(subject, None, row)),
+            rows: top(set, |row| -row.said.score(), strangeness, |_, row| strange(subject, None, row)),
         });
     }
     lists.retain(|list| !list.rows.is_empty());
@@ -99,7 +100,7 @@ fn top(
                 row: index + 1,
                 score,
                 p_value,
-                verdict: row.verdict.map(|verdict| format!("{verdict:?}").to_lowercase()),
+                verdict: row.said.verdict.map(Verdict::name),
                 words: words(index, row),
             }
         })
@@ -108,12 +109,12 @@ fn top(
 
 /// What a row is nearest to.
 fn strange(subject: &Subject, index: Option<usize>, row: &Judged) -> String {
-    let (code, distance) = row.nearest;
-    let mut words = format!("nearest to code {code}, at {} nats", rounded(f64::from(distance)));
+    let (code, distance) = (row.said.nearest, rounded(f64::from(row.said.nearest_distance)));
+    let mut words = format!("nearest to code {code}, at {distance} nats");
     if let Some([(class, share), _]) = row.classes().filter(|_| subject.classifies()) {
         words += &format!("; would be called {} ({})", subject.classes[class], percent(f64::from(share)));
     }
-    if let Some(view) = row.view.and_then(|view| subject.views.get(view)) {
+    if let Some(view) = row.said.view.and_then(|view| subject.views.get(view)) {
         words += &format!("; most surprised: {view}");
     }
     words + &truth(subject, index)

@@ -61,9 +61,9 @@ pub fn histograms(subject: &Subject, model: &Model<'_>) -> Result<Vec<Figure>> {
     let caption =
         "Familiar test rows filled, strangers as lines. What lies right of a threshold raises an alarm.";
     let label = if model.channels_meta().is_some() { "unfamiliarity U" } else { "uncertainty u (nats)" };
-    let score: Score = (label, &|row| Some(row.score));
+    let score: Score = (label, &|row| Some(row.said.score()));
     list.push(Figure::new("histogram", caption, histogram(subject, "How strange is it?", score, &limits)?));
-    if subject.test.rows.iter().any(|row| row.ambiguity.is_some()) {
+    if subject.test.rows.iter().any(|row| row.said.ambiguity.is_some()) {
         let table = model.ambiguity_calibration();
         let limits: Vec<_> =
             table.and_then(|(table, rate)| limit("ambiguous", rate, Some(table))).into_iter().collect();
@@ -73,7 +73,7 @@ pub fn histograms(subject: &Subject, model: &Model<'_>) -> Result<Vec<Figure>> {
                 "How near the second class comes to the first; right of the threshold the answer is ambiguous."
             }
         };
-        let score: Score = ("ambiguity A (nats)", &|row| row.ambiguity);
+        let score: Score = ("ambiguity A (nats)", &|row| row.said.ambiguity);
         list.push(Figure::new(
             "ambiguity",
             caption,
@@ -112,10 +112,10 @@ fn histogram(
 /// When the back end fails.
 pub fn promises(subject: &Subject, model: &Model<'_>) -> Result<Option<Figure>> {
     let Some(table) = model.calibration().filter(|_| !subject.test.rows.is_empty()) else { return Ok(None) };
-    let p_values = subject.test.each(|row| row.p_value);
+    let p_values = subject.test.each(|row| row.said.p_value);
     let mut channels = vec![Channel { name: "unfamiliarity", p_values, held_out: table.held_out as usize }];
     if let Some((table, _)) = model.ambiguity_calibration() {
-        let p_values = subject.test.each(|row| row.ambiguity_p);
+        let p_values = subject.test.each(|row| row.said.ambiguity_p);
         channels.push(Channel { name: "ambiguity", p_values, held_out: table.held_out as usize });
     }
     let caption = "Share of fresh familiar rows with a p-value at most this small. Inside the band the promise is kept.";
@@ -153,10 +153,10 @@ pub fn sizes(choice: &Choice) -> Result<Vec<Figure>> {
 /// When there is nothing to draw although the sets say that there is.
 pub fn details(subject: &Subject, model: &Model<'_>) -> Result<Vec<Figure>> {
     let mut list = Vec::new();
-    let test = subject.test.each(|row| Some(row.score));
+    let test = subject.test.each(|row| Some(row.said.score()));
     if !subject.ood.is_empty() && !test.is_empty() {
         let curves = subject.ood.iter().map(|set| {
-            let scores = set.each(|row| Some(row.score));
+            let scores = set.each(|row| Some(row.said.score()));
             let points = detection::roc(&test, &scores)?;
             let merit = Detection::new(Positive::OutOfDistribution, &test, &scores)?.auroc;
             Ok(Curve { name: set.name.clone(), points, merit })
@@ -172,7 +172,7 @@ pub fn details(subject: &Subject, model: &Model<'_>) -> Result<Vec<Figure>> {
         Ok(Curve { name: name.to_owned(), points: selective::risk_coverage(scores, &losses)?, merit })
     };
     let mut curves = vec![of("unfamiliarity", &test)?];
-    let ambiguity = subject.test.each(|row| row.ambiguity);
+    let ambiguity = subject.test.each(|row| row.said.ambiguity);
     if ambiguity.len() == test.len() {
         curves.insert(0, of("ambiguity", &ambiguity)?);
     }
@@ -180,7 +180,7 @@ pub fn details(subject: &Subject, model: &Model<'_>) -> Result<Vec<Figure>> {
     list.push(Figure::new("risk-coverage", "Errors among the answered rows; AURC in the legend.", drawing));
     let mut counts = vec![vec![0; *count]; model.shape().codes];
     for (row, &label) in subject.test.rows.iter().zip(labels) {
-        counts[row.nearest.0][label as usize] += 1;
+        counts[row.said.nearest][label as usize] += 1;
     }
     let drawing = code_class_counts("Codes and classes", &counts, &subject.classes)?;
     list.push(Figure::new("codes", "Test rows by nearest code and true class.", drawing));

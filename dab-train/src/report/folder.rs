@@ -6,6 +6,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use dab_core::Verdict;
 use serde_json::json;
 
 use super::{
@@ -48,7 +49,6 @@ pub enum Left {
 }
 
 /// What an earlier run left in a folder.
-#[must_use]
 pub fn left(folder: &Path) -> Option<Left> {
     let folders = with_seeds(folder);
     let any = |name: &str| folders.iter().any(|folder| folder.join(name).exists());
@@ -157,16 +157,15 @@ fn write_scores(run: &Run, path: &Path) -> Result<()> {
                     Some(_) => class(outputs[row] as usize).unwrap_or_default(),
                     None => first(&scores.outputs, row),
                 };
-                let own = &judged.rows[row];
-                let verdict = own.verdict.map_or_else(String::new, |verdict| format!("{verdict:?}"));
+                let own = &judged.rows[row].said;
                 csv.write_record([
                     name,
                     &(row + 1).to_string(),
                     names.get(row).map_or("", String::as_str),
                     &scores.uncertainty[row].to_string(),
-                    &number(Some(own.score).filter(|_| assessments.channels)),
+                    &number(Some(own.score()).filter(|_| assessments.channels)),
                     &number(own.p_value),
-                    &verdict.to_lowercase(),
+                    own.verdict.map_or("", Verdict::name),
                     &scores.code[row].to_string(),
                     &target,
                     &output,

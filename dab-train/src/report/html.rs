@@ -19,8 +19,19 @@ use crate::measure::metrics::{Positive, Summary};
 const SHOWN: usize = 6;
 
 /// A replayed stream as one self-contained HTML document.
-#[must_use]
 pub fn timeline_page(title: &str, svg: &str, words: &str) -> String {
+    page(
+        title,
+        &html! {
+            header { h1 { (title) } }
+            section { div.figures { (PreEscaped(svg)) } }
+            section { pre { (words) } }
+        },
+    )
+}
+
+/// A whole document.
+fn page(title: &str, main: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -30,11 +41,7 @@ pub fn timeline_page(title: &str, svg: &str, words: &str) -> String {
                 title { (title) }
                 style { (PreEscaped(include_str!("style.css"))) }
             }
-            body { main {
-                header { h1 { (title) } }
-                section { div.figures { (PreEscaped(svg)) } }
-                section { pre { (words) } }
-            } }
+            body { main { (main) } }
         }
     };
     page.into_string()
@@ -42,82 +49,72 @@ pub fn timeline_page(title: &str, svg: &str, words: &str) -> String {
 
 impl Report {
     /// The page as one self-contained HTML document.
-    #[must_use]
     pub fn html(&self) -> String {
         let extras = &self.extras;
-        let page = html! {
-            (DOCTYPE)
-            html lang="en" {
-                head {
-                    meta charset="utf-8";
-                    meta name="viewport" content="width=device-width,initial-scale=1";
-                    title { (self.title) ", dab report" }
-                    style { (PreEscaped(include_str!("style.css"))) }
+        page(
+            &format!("{}, dab report", self.title),
+            &html! {
+                header {
+                    h1 { (self.title) }
+                    p.lead { (held(&self.headline())) }
                 }
-                body { main {
-                    header {
-                        h1 { (self.title) }
-                        p.lead { (held(&self.headline())) }
-                    }
-                    dl.answers { @for answer in &self.answers { (card(answer)) } }
-                    @if !extras.notes.is_empty() {
-                        section {
-                            h2 { "Worth knowing about the data" }
-                            ul.notes { @for note in &extras.notes { li { (note) } } }
-                        }
-                    }
-                    @if !self.contests.is_empty() {
-                        section {
-                            h2 { "Against simple methods" }
-                            p.note {
-                                "AUROC is the chance that a row to be found scores higher than one that is not: 1 is perfect, "
-                                "0.5 is guessing. Settings were chosen on training and held-out rows; the rows that are "
-                                "measured here were opened once, afterwards."
-                            }
-                            div.contests { @for contest in &self.contests { (table(contest)) } }
-                        }
-                    }
-                    @if !self.figures.is_empty() {
-                        section {
-                            h2 { "Familiar or not" }
-                            div.figures { @for figure in &self.figures { (drawn(figure)) } }
-                        }
-                    }
-                    @if let Some((figures, reasons)) = &self.sizes {
-                        section {
-                            h2 { "Why this model" }
-                            ul.notes { @for reason in reasons { li { (reason) } } }
-                            div.figures { @for figure in figures { (drawn(figure)) } }
-                        }
-                    }
-                    @if !self.examples.is_empty() {
-                        section {
-                            h2 { "Rows to look at" }
-                            p.note { (extras.rows) }
-                            div.lists { @for list in &self.examples { (rows(list)) } }
-                        }
-                    }
-                    @if let Some(latent) = &self.latent {
-                        section {
-                            h2 { "The map" }
-                            div.figures { (drawn(latent)) }
-                        }
-                    }
+                dl.answers { @for answer in &self.answers { (card(answer)) } }
+                @if !extras.notes.is_empty() {
                     section {
-                        h2 { "Details" }
-                        @if !self.details.is_empty() {
-                            (folded("More figures", &html! {
-                                div.figures { @for figure in &self.details { (drawn(figure)) } }
-                            }))
-                        }
-                        @if !extras.numbers.is_empty() { (folded("All numbers", &pairs(&extras.numbers))) }
-                        @if !extras.settings.is_empty() { (folded("Settings", &pairs(&extras.settings))) }
+                        h2 { "Worth knowing about the data" }
+                        ul.notes { @for note in &extras.notes { li { (note) } } }
                     }
-                    footer { p.note { "Made by dab " (env!("CARGO_PKG_VERSION")) ". Every score is the device's, bit for bit." } }
-                } }
-            }
-        };
-        page.into_string()
+                }
+                @if !self.contests.is_empty() {
+                    section {
+                        h2 { "Against simple methods" }
+                        p.note {
+                            "AUROC is the chance that a row to be found scores higher than one that is not: 1 is perfect, "
+                            "0.5 is guessing. Settings were chosen on training and held-out rows; the rows that are "
+                            "measured here were opened once, afterwards."
+                        }
+                        div.contests { @for contest in &self.contests { (table(contest)) } }
+                    }
+                }
+                @if !self.figures.is_empty() {
+                    section {
+                        h2 { "Familiar or not" }
+                        div.figures { @for figure in &self.figures { (drawn(figure)) } }
+                    }
+                }
+                @if let Some((figures, reasons)) = &self.sizes {
+                    section {
+                        h2 { "Why this model" }
+                        ul.notes { @for reason in reasons { li { (reason) } } }
+                        div.figures { @for figure in figures { (drawn(figure)) } }
+                    }
+                }
+                @if !self.examples.is_empty() {
+                    section {
+                        h2 { "Rows to look at" }
+                        p.note { (extras.rows) }
+                        div.lists { @for list in &self.examples { (rows(list)) } }
+                    }
+                }
+                @if let Some(latent) = &self.latent {
+                    section {
+                        h2 { "The map" }
+                        div.figures { (drawn(latent)) }
+                    }
+                }
+                section {
+                    h2 { "Details" }
+                    @if !self.details.is_empty() {
+                        (folded("More figures", &html! {
+                            div.figures { @for figure in &self.details { (drawn(figure)) } }
+                        }))
+                    }
+                    @if !extras.numbers.is_empty() { (folded("All numbers", &pairs(&extras.numbers))) }
+                    @if !extras.settings.is_empty() { (folded("Settings", &pairs(&extras.settings))) }
+                }
+                footer { p.note { "Made by dab " (env!("CARGO_PKG_VERSION")) ". Every score is the device's, bit for bit." } }
+            },
+        )
     }
 }
 
@@ -285,6 +282,7 @@ mod tests {
                     title: "R".into(),
                     legend: Vec::new(),
                     plot: "<svg width=\"1\"></svg>".into(),
+                    height: 1,
                 },
             )],
             sizes: None,

@@ -34,7 +34,7 @@ use crate::{
     choose::Choice,
     data::Targets,
     measure::{
-        alarms::AlarmRate,
+        assessed::alarms,
         metrics::{Regression, ScoreReport},
     },
 };
@@ -117,7 +117,6 @@ impl Report {
     }
 
     /// The first sentence of the page.
-    #[must_use]
     pub fn headline(&self) -> String {
         words::headline(&self.answers)
     }
@@ -145,12 +144,12 @@ pub fn own<'a>(subjects: impl IntoIterator<Item = &'a Subject>) -> Result<Vec<Me
         };
         let channels = subject.model.model()?.channels_meta().is_some();
         let name = if channels { "dab: unfamiliarity U" } else { "dab: uncertainty u" };
-        add(name, Role::Unfamiliarity, subject.measured("dab", |row| Some(row.score))?);
-        if subject.test.rows.iter().all(|row| row.ambiguity.is_some()) {
-            add("dab: ambiguity A", Role::Ambiguity, subject.measured("dab", |row| row.ambiguity)?);
+        add(name, Role::Unfamiliarity, subject.measured("dab", |row| Some(row.said.score()))?);
+        if subject.test.rows.iter().all(|row| row.said.ambiguity.is_some()) {
+            add("dab: ambiguity A", Role::Ambiguity, subject.measured("dab", |row| row.said.ambiguity)?);
         }
         if channels {
-            add("distance u alone", Role::Part, subject.measured("dab", |row| Some(row.uncertainty))?);
+            add("distance u alone", Role::Part, subject.measured("dab", |row| Some(row.said.uncertainty))?);
         }
     }
     Ok(methods)
@@ -163,24 +162,15 @@ fn facts(
     contests: Vec<Contest>,
     coverage: Option<f64>,
 ) -> Result<Facts> {
-    let (rows, rates) = (&subject.test.rows, model.rates());
-    let p_values = subject.test.each(|row| row.p_value);
+    let rows = &subject.test.rows;
     let held_out = model.calibration().map(|table| table.held_out as usize);
-    let promised = [("doubtful", rates.doubtful()), ("unfamiliar", rates.unfamiliar())];
-    let mut alarms = held_out.map_or_else(Vec::new, |held_out| {
-        promised.map(|(verdict, rate)| AlarmRate::new("", verdict, rate, &p_values, held_out)).to_vec()
-    });
-    if let Some((table, rate)) = model.ambiguity_calibration() {
-        let p_values = subject.test.each(|row| row.ambiguity_p);
-        alarms.push(AlarmRate::new("", "ambiguous", rate, &p_values, table.held_out as usize));
-    }
     let share = |count: usize, of: usize| count as f64 / of.max(1) as f64;
     let found = subject.ood.iter().map(|set| {
         (set.name.clone(), share(set.rows.iter().filter(|row| row.alarms()).count(), set.rows.len()))
     });
     let correct = subject.correct();
     let flagged = correct.as_ref().filter(|_| held_out.is_some()).and_then(|correct| {
-        let marked: Vec<bool> = rows.iter().map(|row| row.verdict != Some(Verdict::Familiar)).collect();
+        let marked: Vec<bool> = rows.iter().map(|row| row.said.verdict != Some(Verdict::Familiar)).collect();
         let wrong = correct.iter().filter(|&&right| !right).count();
         let caught = marked.iter().zip(correct).filter(|(marked, right)| **marked && !**right).count();
         let all = marked.iter().filter(|&&marked| marked).count();
@@ -205,7 +195,7 @@ fn facts(
     Ok(Facts {
         held_out,
         rows: rows.len(),
-        alarms,
+        alarms: alarms(model, &subject.test),
         found: found.collect(),
         flagged,
         contests,

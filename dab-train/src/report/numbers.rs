@@ -10,7 +10,6 @@ use crate::{
 };
 
 /// The most important numbers, on one line.
-#[must_use]
 pub fn headline(evaluation: &Evaluation) -> String {
     named(evaluation)
         .into_iter()
@@ -20,7 +19,6 @@ pub fn headline(evaluation: &Evaluation) -> String {
 }
 
 /// Numbers that are summarised over seeds, by name.
-#[must_use]
 pub fn named(evaluation: &Evaluation) -> Vec<(String, f64)> {
     let mut list = Vec::new();
     if let Some(classification) = &evaluation.classification {
@@ -54,7 +52,6 @@ pub fn named(evaluation: &Evaluation) -> Vec<(String, f64)> {
 }
 
 /// The same numbers over all runs, and the error of networks without a bottleneck.
-#[must_use]
 pub fn summarise(all: &[Run]) -> Vec<(String, Summary)> {
     let mut list = own_summary(all);
     let plain: Vec<f64> = all.iter().filter_map(|run| run.comparison.rmse_without_bottleneck).collect();

@@ -10,8 +10,8 @@ use crate::{
     data::{Table, Targets},
     export::model_file::ModelFile,
     measure::{
-        assessed::{Judged, JudgedSet},
-        metrics::{ScoreReport, Scored, classification},
+        assessed::{Judged, JudgedSet, scored},
+        metrics::{ScoreReport, classification},
     },
 };
 
@@ -84,14 +84,12 @@ impl Subject {
     }
 
     /// Which test rows the decoder gets right, for a classifier with labels.
-    #[must_use]
     pub fn correct(&self) -> Option<Vec<bool>> {
         let Some(Targets::Classes { labels, .. }) = &self.targets else { return None };
         Some(classification::correct(&self.test.outputs(), labels))
     }
 
     /// Predictions and targets of the test rows, for a regression.
-    #[must_use]
     pub fn regression(&self) -> Option<(Table, &Table)> {
         let Some(Targets::Regression(targets)) = &self.targets else { return None };
         Some((self.test.outputs(), targets)).filter(|(outputs, _)| outputs.cols == targets.cols)
@@ -100,15 +98,12 @@ impl Subject {
     /// What a score is worth: the one that `pick` takes of each row.
     ///
     /// # Errors
-    /// As [`Scored::report`].
+    /// As `Scored::report`.
     pub fn measured(&self, name: &str, pick: impl Fn(&Judged) -> Option<f32>) -> Result<ScoreReport> {
-        let ood = self.ood.iter().map(|set| (set.name.clone(), set.each(&pick)));
-        let scored = Scored { name: name.to_owned(), test: self.test.each(&pick), ood: ood.collect() };
-        scored.report(self.correct().as_deref())
+        scored(name, &self.test, &self.ood, pick).report(self.correct().as_deref())
     }
 
     /// Whether the decoder tells classes apart.
-    #[must_use]
     pub fn classifies(&self) -> bool {
         self.model.model().is_ok_and(|model| model.shape().task == Some(Task::Classification))
     }

@@ -74,8 +74,19 @@ pub struct Answer {
     pub clause: String,
 }
 
+impl Answer {
+    /// An answer that the headline does not have.
+    fn new(question: &'static str, tone: Tone, short: impl Into<String>, words: impl Into<String>) -> Self {
+        Self { question, tone, short: short.into(), words: words.into(), clause: String::new() }
+    }
+
+    /// The same with its part of the headline.
+    fn in_headline(self, clause: impl Into<String>) -> Self {
+        Self { clause: clause.into(), ..self }
+    }
+}
+
 /// `5 %`, `4.8 %`, `97 %`: two digits, three next to 100.
-#[must_use]
 pub fn percent(share: f64) -> String {
     let value = 100.0 * share;
     let fine = value < 9.95 || (99.05..99.95).contains(&value);
@@ -100,14 +111,12 @@ fn sentence(text: &str) -> String {
 }
 
 /// The first sentence of the page.
-#[must_use]
 pub fn headline(answers: &[Answer]) -> String {
     let clauses: Vec<&str> = answers.iter().map(|a| a.clause.as_str()).filter(|c| !c.is_empty()).collect();
     sentence(&clauses.join("; "))
 }
 
 /// Every question that the facts answer.
-#[must_use]
 pub fn answers(facts: &Facts) -> Vec<Answer> {
     let mut list: Vec<Answer> = facts.skill.and_then(no_skill).into_iter().collect();
     list.extend([strangers(facts), baselines(facts), p_values(facts)]);
@@ -125,13 +134,9 @@ fn doubtful(facts: &Facts) -> Option<&AlarmRate> {
 fn strangers(facts: &Facts) -> Answer {
     let question = "Does it find strangers?";
     if facts.found.is_empty() {
-        return Answer {
-            question,
-            tone: Tone::Unknown,
-            short: "Not tried".into(),
-            words: "No rows from elsewhere were given. Give some with --ood NAME=FILE.".into(),
-            clause: "nobody has tried whether it finds strangers (--ood NAME=FILE)".into(),
-        };
+        let words = "No rows from elsewhere were given. Give some with --ood NAME=FILE.";
+        return Answer::new(question, Tone::Unknown, "Not tried", words)
+            .in_headline("nobody has tried whether it finds strangers (--ood NAME=FILE)");
     }
     let Some(promised) = doubtful(facts) else {
         let auroc: Vec<String> = facts
@@ -140,13 +145,10 @@ fn strangers(facts: &Facts) -> Answer {
             .filter(|contest| contest.job == Positive::OutOfDistribution)
             .filter_map(|contest| Some(format!("{:.3} for {}", contest.main()?.auroc.mean, contest.name)))
             .collect();
-        return Answer {
-            question,
-            tone: Tone::Unknown,
-            short: "No threshold".into(),
-            words: format!("AUROC {}. Without held-out rows there is no threshold.", listed(&auroc)),
-            clause: format!("ranks strangers with an AUROC of {}, but has no threshold", listed(&auroc)),
-        };
+        let auroc = listed(&auroc);
+        let words = format!("AUROC {auroc}. Without held-out rows there is no threshold.");
+        return Answer::new(question, Tone::Unknown, "No threshold", words)
+            .in_headline(format!("ranks strangers with an AUROC of {auroc}, but has no threshold"));
     };
     let by_share = |a: &&(String, f64), b: &&(String, f64)| a.1.total_cmp(&b.1);
     let least = facts.found.iter().min_by(by_share).map_or(0.0, |found| found.1);
@@ -177,7 +179,7 @@ fn strangers(facts: &Facts) -> Answer {
         ),
     };
     let words = format!("{} raised an alarm, at a threshold for {rate} false alarms.{actual}", listed(&each));
-    Answer { question, tone, short, words, clause }
+    Answer::new(question, tone, short, words).in_headline(clause)
 }
 
 /// `97 % of strangers (8 and 9)`, or the range over several sets.
@@ -200,13 +202,7 @@ fn baselines(facts: &Facts) -> Answer {
         } else {
             "This page was made without training rows, which simple methods need; `dab fit` compares them."
         };
-        return Answer {
-            question,
-            tone: Tone::Unknown,
-            short: "Not compared".into(),
-            words: why.into(),
-            clause: String::new(),
-        };
+        return Answer::new(question, Tone::Unknown, "Not compared", why);
     }
     let of = |wanted: Outcome| compared.iter().filter(move |(outcome, _)| *outcome == wanted);
     let against = |(_, contest): &(Outcome, &Contest)| {
@@ -242,21 +238,14 @@ fn baselines(facts: &Facts) -> Answer {
         (n, ..) if n == compared.len() => (Tone::Bad, "No".to_owned()),
         (n, ..) => (Tone::Mixed, format!("Not on {n} of {} sets", compared.len())),
     };
-    Answer { question, tone, short, words: figures.join(". ") + ".", clause: listed(&clauses) }
+    Answer::new(question, tone, short, figures.join(". ") + ".").in_headline(listed(&clauses))
 }
 
 fn p_values(facts: &Facts) -> Answer {
     let question = "Can its p-values be trusted?";
-    let answer = |tone, short: &str, words: String, clause: String| Answer {
-        question,
-        tone,
-        short: short.to_owned(),
-        words,
-        clause,
-    };
     let (Some(held_out), Some(first)) = (facts.held_out, doubtful(facts)) else {
         let words = "No row was held out to calibrate it: it gives scores, but no p-values and no verdicts.";
-        return answer(Tone::Bad, "There are none", words.into(), "it has no p-values".into());
+        return Answer::new(question, Tone::Bad, "There are none", words).in_headline("it has no p-values");
     };
     let few = if held_out < CALIBRATED {
         format!(" Only {held_out} rows calibrate it: no p-value falls below 1/{}.", held_out + 1)
@@ -265,7 +254,8 @@ fn p_values(facts: &Facts) -> Answer {
     };
     if facts.rows == 0 {
         let words = format!("No fresh familiar rows were given to try them on.{few}");
-        return answer(Tone::Unknown, "Not tried", words, "nobody has tried its p-values".into());
+        return Answer::new(question, Tone::Unknown, "Not tried", words)
+            .in_headline("nobody has tried its p-values");
     }
     let rate = |alarms: &AlarmRate| format!("{} at {}", percent(alarms.actual), percent(alarms.nominal));
     let broken = facts.alarms.iter().find(|alarms| !alarms.kept);
@@ -284,23 +274,19 @@ fn p_values(facts: &Facts) -> Answer {
             "{measured} The rows that calibrated it look more familiar than new ones: most often the network was trained \
              on them. Give rows that it has not seen with --calibration FILE.{few}"
         );
-        return answer(Tone::Bad, "No", words, format!("do not trust its p-values: {}", rate(shown)));
+        return Answer::new(question, Tone::Bad, "No", words)
+            .in_headline(format!("do not trust its p-values: {}", rate(shown)));
     }
     if let Some(rare) = facts.alarms.iter().find(|alarms| alarms.actual < alarms.expected[0]) {
-        let words = format!(
-            "Alarms are rarer than promised: {}. That is safe, but misses strangers.{few}",
-            rate(rare)
-        );
-        return answer(
-            Tone::Mixed,
-            "Too careful",
-            words,
-            format!("alarms are rarer than promised ({})", rate(rare)),
-        );
+        let rate = rate(rare);
+        let words =
+            format!("Alarms are rarer than promised: {rate}. That is safe, but misses strangers.{few}");
+        return Answer::new(question, Tone::Mixed, "Too careful", words)
+            .in_headline(format!("alarms are rarer than promised ({rate})"));
     }
-    let tone = if few.is_empty() { Tone::Good } else { Tone::Mixed };
-    let short = if few.is_empty() { "Yes" } else { "Yes, coarsely" };
-    answer(tone, short, measured + &few, format!("trust its p-values: {}", rate(first)))
+    let (tone, short) = if few.is_empty() { (Tone::Good, "Yes") } else { (Tone::Mixed, "Yes, coarsely") };
+    Answer::new(question, tone, short, measured + &few)
+        .in_headline(format!("trust its p-values: {}", rate(first)))
 }
 
 fn errors(facts: &Facts) -> Option<Answer> {
@@ -329,7 +315,7 @@ fn errors(facts: &Facts) -> Option<Answer> {
     };
     let words =
         format!("{share}Wrong before right answers: AUROC {own:.3}{beside}, of {} rows.", wrong + right);
-    Some(Answer { question: "Does it know its own errors?", tone, short, words, clause: String::new() })
+    Some(Answer::new("Does it know its own errors?", tone, short, words))
 }
 
 /// Whether predictions ignore the input as well as a constant does.
@@ -363,8 +349,7 @@ fn no_skill(skill: Skill) -> Option<Answer> {
             "its predictions are no better than the mean: do not use them",
         ),
     };
-    let (question, short) = ("Has it learnt anything?", "No".to_owned());
-    Some(Answer { question, tone: Tone::Bad, short, words, clause: clause.to_owned() })
+    Some(Answer::new("Has it learnt anything?", Tone::Bad, "No", words).in_headline(clause))
 }
 
 fn skill(skill: Skill) -> Answer {
@@ -389,7 +374,7 @@ fn skill(skill: Skill) -> Answer {
             ),
         ),
     };
-    Answer { question: "Are its predictions right?", tone, short, words, clause: String::new() }
+    Answer::new("Are its predictions right?", tone, short, words)
 }
 
 fn cost(facts: &Facts) -> Answer {
@@ -399,17 +384,16 @@ fn cost(facts: &Facts) -> Answer {
         n if n >= 1e4 => format!("{:.0},000", n / 1e3),
         n => format!("{n:.0}"),
     };
-    Answer {
-        question: "What does it cost?",
-        tone: Tone::Fact,
-        short: format!("{} KB", (bytes as f64 / 1024.0).ceil()),
-        words: format!("of flash, and {} multiply-adds per input.", size(multiply_adds as f64)),
-        clause: String::new(),
-    }
+    let (short, adds) = (format!("{} KB", (bytes as f64 / 1024.0).ceil()), size(multiply_adds as f64));
+    Answer::new(
+        "What does it cost?",
+        Tone::Fact,
+        short,
+        format!("of flash, and {adds} multiply-adds per input."),
+    )
 }
 
 /// Three significant digits.
-#[must_use]
 pub fn rounded(x: f64) -> String {
     if x == 0.0 || !x.is_finite() {
         return x.to_string();

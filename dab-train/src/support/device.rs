@@ -56,7 +56,6 @@ impl fmt::Display for DeviceChoice {
 
 impl DeviceChoice {
     /// The device of one of several processes on a machine, by its number among them: `auto` gives each its own GPU.
-    #[must_use]
     pub fn of_process(self, local: Option<usize>) -> Self {
         match (self, local) {
             (Self::Auto, Some(index)) if index < cuda_count() => Self::Cuda(index),
@@ -69,25 +68,51 @@ impl DeviceChoice {
     /// # Errors
     /// When this build or this machine does not have it; the message lists what there is.
     pub fn open(self) -> Result<Device> {
+        let (feature, built) = match self {
+            Self::Auto if cuda_count() > 0 => return Self::Cuda(0).open(),
+            Self::Auto | Self::Cpu => return Ok(Device::flex()),
+            Self::Cuda(_) => ("cuda", cfg!(feature = "cuda")),
+            Self::Wgpu => ("wgpu", cfg!(feature = "wgpu")),
+            Self::Ndarray => ("ndarray", cfg!(feature = "ndarray")),
+        };
+        let Some(device) = self.found() else {
+            let why = match built {
+                true => "this machine has none".to_owned(),
+                false => format!("this build lacks the cargo feature `{feature}`"),
+            };
+            bail!("device `{self}` is not there ({why}); available here: {}", available())
+        };
+        if matches!(self, Self::Cuda(_)) {
+            libdevice().with_context(|| format!("device `{self}` cannot be used"))?;
+        }
+        Ok(device)
+    }
+
+    /// The device, where this build and this machine have it.
+    fn found(self) -> Option<Device> {
         match self {
-            Self::Auto if cuda_count() > 0 => Self::Cuda(0).open(),
-            Self::Auto | Self::Cpu => Ok(Device::flex()),
-            Self::Cuda(index) if index < cuda_count() => {
-                libdevice().with_context(|| format!("device `{self}` cannot be used"))?;
-                Ok(cuda(index))
+            #[cfg(feature = "cuda")]
+            Self::Cuda(index) => (index < cuda_count()).then(|| Device::cuda(index)),
+            #[cfg(feature = "wgpu")]
+            Self::Wgpu => {
+                let any = !Device::enumerate(burn::tensor::DeviceType::Wgpu).into_vec().is_empty();
+                any.then(|| Device::wgpu(burn::tensor::DeviceKind::DefaultDevice))
             }
-            Self::Wgpu if has_wgpu() => Ok(wgpu()),
-            Self::Cuda(_) if !cfg!(feature = "cuda") => {
-                missing(self, "this build lacks the cargo feature `cuda`")
-            }
-            Self::Wgpu if !cfg!(feature = "wgpu") => {
-                missing(self, "this build lacks the cargo feature `wgpu`")
-            }
-            Self::Cuda(_) | Self::Wgpu => missing(self, "this machine has none"),
-            Self::Ndarray if cfg!(feature = "ndarray") => Ok(ndarray()),
-            Self::Ndarray => missing(self, "this build lacks the cargo feature `ndarray`"),
+            #[cfg(feature = "ndarray")]
+            #[expect(deprecated, reason = "the older CPU backend stays selectable while burn ships it")]
+            Self::Ndarray => Some(Device::ndarray()),
+            _ => None,
         }
     }
+}
+
+/// GPUs that CUDA has here.
+pub(crate) fn cuda_count() -> usize {
+    #[cfg(feature = "cuda")]
+    let count = Device::enumerate(burn::tensor::DeviceType::Cuda).into_vec().len();
+    #[cfg(not(feature = "cuda"))]
+    let count = 0;
+    count
 }
 
 /// Folders that burn looks for the CUDA toolkit in when `CUDA_PATH` is not set.
@@ -112,16 +137,12 @@ pub fn libdevice() -> Result<PathBuf> {
     ))
 }
 
-fn missing(choice: DeviceChoice, why: &str) -> Result<Device> {
-    bail!("device `{choice}` is not there ({why}); available here: {}", available())
-}
-
 /// `count` devices from `first` on: GPUs that follow it, or one CPU several times.
 ///
 /// # Errors
 /// When there are fewer GPUs.
 pub fn replicas(first: &Device, count: usize) -> Result<Vec<Device>> {
-    let gpus: Vec<Device> = (0..cuda_count()).map(cuda).collect();
+    let gpus: Vec<Device> = (0..cuda_count()).filter_map(|index| DeviceChoice::Cuda(index).found()).collect();
     match gpus.iter().position(|gpu| gpu == first) {
         Some(at) if at + count <= gpus.len() => Ok(gpus[at..at + count].to_vec()),
         Some(at) => {
@@ -132,68 +153,11 @@ pub fn replicas(first: &Device, count: usize) -> Result<Vec<Device>> {
 }
 
 /// The names that [`DeviceChoice::open`] accepts on this machine.
-#[must_use]
 pub fn available() -> String {
-    let mut names = vec!["auto".to_owned(), "cpu".to_owned()];
-    names.extend((0..cuda_count()).map(|index| format!("cuda:{index}")));
-    if has_wgpu() {
-        names.push("wgpu".to_owned());
-    }
-    if cfg!(feature = "ndarray") {
-        names.push("ndarray".to_owned());
-    }
-    names.join(", ")
-}
-
-#[cfg(feature = "ndarray")]
-#[expect(deprecated, reason = "the older CPU backend stays selectable while burn ships it")]
-fn ndarray() -> Device {
-    Device::ndarray()
-}
-
-#[cfg(not(feature = "ndarray"))]
-fn ndarray() -> Device {
-    Device::flex()
-}
-
-#[cfg(feature = "cuda")]
-pub(crate) fn cuda_count() -> usize {
-    Device::enumerate(burn::tensor::DeviceType::Cuda).into_vec().len()
-}
-
-#[cfg(not(feature = "cuda"))]
-pub(crate) fn cuda_count() -> usize {
-    0
-}
-
-#[cfg(feature = "cuda")]
-fn cuda(index: usize) -> Device {
-    Device::cuda(index)
-}
-
-#[cfg(not(feature = "cuda"))]
-fn cuda(_index: usize) -> Device {
-    Device::flex()
-}
-
-#[cfg(feature = "wgpu")]
-fn has_wgpu() -> bool {
-    !Device::enumerate(burn::tensor::DeviceType::Wgpu).into_vec().is_empty()
-}
-
-#[cfg(not(feature = "wgpu"))]
-fn has_wgpu() -> bool {
-    false
-}
-
-#[cfg(feature = "wgpu")]
-fn wgpu() -> Device {
-    Device::wgpu(burn::tensor::DeviceKind::DefaultDevice)
-}
-
-#[cfg(not(feature = "wgpu"))]
-fn wgpu() -> Device {
-    Device::flex()
+    let gpus = (0..cuda_count()).map(DeviceChoice::Cuda);
+    let others = gpus.chain([DeviceChoice::Wgpu, DeviceChoice::Ndarray]);
+    let others = others.filter(|choice| choice.found().is_some()).map(|choice| choice.to_string());
+    ["auto".to_owned(), "cpu".to_owned()].into_iter().chain(others).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -73,6 +73,14 @@ impl AtomicFile {
     }
 }
 
+/// Writes a file, whole or not at all, and names it where that fails.
+///
+/// # Errors
+/// As [`AtomicFile::write`].
+pub fn save(path: &Path, bytes: impl AsRef<[u8]>) -> anyhow::Result<()> {
+    AtomicFile::write(path, bytes.as_ref()).with_context(|| format!("cannot write `{}`", path.display()))
+}
+
 /// A new file that others may read as the user's settings (umask) say: a temporary file is the user's alone by default.
 fn draft(prefix: &str, folder: &Path) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
@@ -117,17 +125,17 @@ mod tests {
 
     #[test]
     fn a_file_appears_whole_or_not_at_all() {
-        let folder = std::env::temp_dir().join(format!("dab-whole-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
         let target = folder.join("out");
         let mut abandoned = AtomicFile::create(&target).unwrap();
         abandoned.write_all(b"half").unwrap();
         drop((abandoned, AtomicFile::create(&target).unwrap()));
-        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+        assert_eq!(std::fs::read_dir(folder).unwrap().count(), 0);
         AtomicFile::write(&target, b"first").unwrap();
         AtomicFile::write(&target, b"second").unwrap();
         assert_eq!(std::fs::read(&target).unwrap(), b"second");
-        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+        assert_eq!(std::fs::read_dir(folder).unwrap().count(), 1);
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
@@ -135,6 +143,5 @@ mod tests {
             let mode = |name: &str| folder.join(name).metadata().unwrap().permissions().mode();
             assert_eq!(mode("out"), mode("other"), "readable by those who may read any other file");
         }
-        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -55,7 +55,6 @@ pub struct Patience(());
 
 impl Patience {
     /// From now on.
-    #[must_use]
     pub fn begin() -> Self {
         PATIENT.store(true, Ordering::SeqCst);
         Self(())

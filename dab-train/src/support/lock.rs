@@ -124,8 +124,9 @@ mod tests {
 
     #[test]
     fn a_folder_has_one_owner_and_a_file_that_was_left_behind_is_none() {
-        let root = std::env::temp_dir().join(format!("dab-lock-{}", std::process::id()));
-        let folder = root.join("runs/one");
+        let temporary = tempfile::tempdir().unwrap();
+        let root = temporary.path().join("runs");
+        let folder = root.join("one");
         let lock = FolderLock::take(&folder).unwrap();
         let said = FolderLock::take(&folder).unwrap_err().to_string();
         let own = format!("process {} (", std::process::id());
@@ -139,7 +140,6 @@ mod tests {
         fs::write(folder.join(NAME), "1\n0\nelsewhere\n").unwrap();
         drop(FolderLock::take(&folder).unwrap());
         assert!(folder.exists() && !folder.join(NAME).exists());
-        fs::remove_dir_all(&root).unwrap();
     }
 
     #[test]

@@ -24,14 +24,12 @@ pub struct View<'a> {
 
 impl<'a> View<'a> {
     /// Row-major `rows × cols`. Panics when there are more or fewer values.
-    #[must_use]
     pub fn new(values: &'a [f32], rows: usize, cols: usize) -> Self {
         assert_eq!(values.len(), rows * cols, "a view covers its values");
         Self { values, rows, cols, row_stride: cols, col_stride: 1 }
     }
 
     /// The transpose, without moving a value.
-    #[must_use]
     pub fn t(self) -> Self {
         Self {
             rows: self.cols,
@@ -70,7 +68,6 @@ pub fn product(a: View, b: View, out: &mut [f32]) {
 }
 
 /// An orthonormal basis, `cols × rows`, of a space that holds all `rows` of `values`; they are fewer than their `cols`.
-#[must_use]
 pub fn span(values: &[f32], rows: usize, cols: usize) -> DMatrix<f64> {
     DMatrix::from_iterator(cols, rows, values.iter().map(|&x| f64::from(x))).qr().q()
 }

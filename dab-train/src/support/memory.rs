@@ -1,7 +1,6 @@
 //! How much memory this process takes.
 
 /// The most memory that this process ever held, in bytes, where the system tells: from Linux's /proc.
-#[must_use]
 pub fn peak_bytes() -> Option<u64> {
     /// /proc counts in KiB.
     const KIB: u64 = 1024;

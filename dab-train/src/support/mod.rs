@@ -1,4 +1,4 @@
-//! What every room uses and none owns: devices, random streams, wide instructions, matrix products, files, memory, threads.
+//! What every room uses and none owns: devices, random streams, wide instructions, matrix products, files, settings, memory, threads.
 
 pub mod device;
 pub mod digest;
@@ -10,4 +10,5 @@ pub mod matrix;
 pub mod memory;
 pub mod parallel;
 pub mod random;
+pub mod settings;
 pub mod simd;

@@ -28,7 +28,6 @@ pub struct Random {
 impl Random {
     /// The stream `name` of `seed`. Streams of different names do not follow each other, so that
     /// one more draw in the data never changes the split.
-    #[must_use]
     pub fn new(seed: u64, name: &str) -> Self {
         let hash = name.bytes().fold(FNV_BASIS, |h, b| (h ^ u64::from(b)).wrapping_mul(FNV_PRIME));
         let mut random = Self { state: hash };

@@ -14,13 +14,11 @@ pub struct Widest(Arch);
 
 impl Widest {
     /// Asks the processor, once; keep the answer.
-    #[must_use]
     pub fn detect() -> Self {
         Self(Arch::new())
     }
 
     /// What was found, for people.
-    #[must_use]
     pub fn name(self) -> String {
         let found = format!("{:?}", self.0);
         found.split(['(', ' ']).next().unwrap_or_default().to_lowercase()
@@ -50,7 +48,7 @@ impl Isa for Widest {
 mod tests {
     use super::*;
     use dab_core::artifact::AlignedBytes;
-    use dab_core::artifact::writer::{ChannelsSpec, Codes, DecoderSpec, Dense, Head, Spec, WeightKind};
+    use dab_core::artifact::writer::{ChannelsSpec, Codes, DecoderSpec, Dense, Head, Spec};
     use dab_core::{Activation, CovarianceKind, Task};
 
     /// A model with every kernel in it; the values only have to be irregular.
@@ -72,41 +70,27 @@ mod tests {
             _ if (i % square).is_multiple_of(dim + 1) => 0.7,
             _ => 0.05,
         });
+        let layer = Dense {
+            weight: values(features * inputs),
+            bias: Some(values(features)),
+            outputs: features,
+            activation: Activation::Gelu,
+            ..Dense::default()
+        };
+        let weight = values(covariance.raw_len(dim) * features);
+        let head = Head { weight, bias: None, activation: Activation::Identity, covariance, dim };
+        let codes = Codes {
+            means: values(codes * dim).iter().map(|&x| x.into()).collect(),
+            covs: covs.collect(),
+            priors: vec![1.0 / codes as f64; codes],
+            alpha: 1.5,
+        };
+        let (weight, bias) = (values(outputs * dim), Some(values(outputs)));
         let spec = Spec {
-            inputs,
-            normalization: None,
-            layers: vec![Dense {
-                weight: values(features * inputs),
-                bias: Some(values(features)),
-                outputs: features,
-                activation: Activation::Gelu,
-                residual: None,
-                norm: None,
-            }],
-            head: Head {
-                weight: values(covariance.raw_len(dim) * features),
-                bias: None,
-                activation: Activation::Identity,
-                covariance,
-                dim,
-            },
-            codes: Codes {
-                means: values(codes * dim).iter().map(|&x| x.into()).collect(),
-                covs: covs.collect(),
-                priors: vec![1.0 / codes as f64; codes],
-                alpha: 1.5,
-            },
-            decoder: Some(DecoderSpec {
-                weight: values(outputs * dim),
-                bias: Some(values(outputs)),
-                outputs,
-                task: Task::Regression,
-            }),
-            calibration: None,
-            self_test: vec![],
+            layers: vec![layer],
+            decoder: Some(DecoderSpec { weight, bias, outputs, task: Task::Regression }),
             channels: (covariance == CovarianceKind::Constant).then(ChannelsSpec::default),
-            weights: WeightKind::Float32,
-            info: vec![],
+            ..Spec::new(inputs, head, codes)
         };
         AlignedBytes::from(&*spec.to_bytes().unwrap())
     }

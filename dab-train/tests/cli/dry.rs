@@ -40,5 +40,14 @@ fn every_gpu_experiment_is_planned_without_its_data() {
         assert!(line("shapes").contains("3×") && line("memory").contains("GiB"), "{plan}");
         assert_eq!(name.contains("frozen"), plan.contains("computed once and kept on disk"), "{plan}");
     }
+    let output = Command::new(env!("CARGO_BIN_EXE_dab"))
+        .arg("train")
+        .arg(experiments.join("cifar10-wrn28-10.toml"))
+        .args(["--set", "training.precision=tf32", "--dry-run"])
+        .current_dir(&folder)
+        .env("DAB_DATA", folder.join("nowhere"))
+        .output()
+        .unwrap();
+    assert!(text(output).contains("  convolutions  multiply in tf32: f32 with 10 bits of mantissa"));
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0, "a dry run writes nothing");
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::Output;
 
-use super::{dab, folder};
+use super::{dab, folder, refusal, text, with_model};
 
 #[path = "../streams/mod.rs"]
 mod streams;
@@ -119,4 +119,66 @@ fn what_cannot_be_tuned_or_replayed_is_refused_in_words() {
     assert!(replay("bad.toml").contains("missing field"), "{}", replay("bad.toml"));
     assert!(replay("votes.toml").contains("exit at most enter"));
     assert!(replay("none.toml").contains("none.toml"));
+}
+
+#[test]
+fn a_monitor_travels_in_the_file_of_its_model() {
+    let folder = with_model("monitor-into");
+    // Four hours of inputs at a second.
+    for (name, seed) in [("normal.csv", 1), ("fresh.csv", 2)] {
+        let (mut a, mut b) = (Ar1::new(seed, 0.9), Ar1::new(seed + 10, 0.5));
+        let rows: String = (0..14_400).map(|_| format!("{},{}\n", a.next() - 3.0, b.next() - 3.0)).collect();
+        std::fs::write(folder.join(name), rows).unwrap();
+    }
+    let tune =
+        ["monitor", "tune", "normal.csv", "--model", "model.dab", "--tick", "1s", "--into", "tuned.dab"];
+    let said = text(dab(&folder, &tune));
+    assert!(said.contains("wrote tuned.dab: the model and its monitor, "), "{said}");
+    // The file and the .toml say the same, of the same stream.
+    let replay = |more: &[&str]| {
+        let all = [&["monitor", "replay", "fresh.csv", "--json"], more].concat();
+        serde_json::from_str::<serde_json::Value>(&text(dab(&folder, &all))).unwrap()
+    };
+    let by_file = replay(&["--model", "tuned.dab"]);
+    assert_eq!(by_file, replay(&["--model", "model.dab", "--config", "monitor.toml"]));
+    assert_eq!(by_file["hours"].as_f64(), Some(4.0));
+    let toml: toml::Table = std::fs::read_to_string(folder.join("monitor.toml")).unwrap().parse().unwrap();
+    let inspect = |model: &str| text(dab(&folder, &["inspect", model, "--json"]));
+    let json: serde_json::Value = serde_json::from_str(&inspect("tuned.dab")).unwrap();
+    assert_eq!((json["format"].as_str(), &json["monitor"]["tick_seconds"]), (Some("1.2"), &1.0.into()));
+    for (key, value) in toml["monitor"].as_table().unwrap() {
+        assert_eq!(json["monitor"][key], serde_json::to_value(value).unwrap(), "{key}");
+    }
+    let info = json["info"]["monitor"].as_str().unwrap();
+    assert!(
+        info.starts_with(
+            "tuned on 4.00 hours of `normal.csv` at a tick of 1.0 s; false alarms an hour: budget 1,"
+        ),
+        "{info}"
+    );
+    let shown = text(dab(&folder, &["inspect", "tuned.dab"]));
+    assert!(shown.contains("monitor      spike: ") && shown.contains("ticks of 1.0 s"), "{shown}");
+    // Every answer keeps its bits, also of a model that is taught and tuned again.
+    let scores = |model: &str| text(dab(&folder, &["score", model, "fresh.csv"]));
+    assert_eq!(scores("model.dab"), scores("tuned.dab"));
+    text(dab(&folder, &["self-test", "tuned.dab"]));
+    let embed = ["monitor", "embed", "model.dab", "--config", "monitor.toml", "-o", "embedded.dab"];
+    assert!(text(dab(&folder, &embed)).contains("wrote embedded.dab"));
+    assert_eq!(by_file, replay(&["--model", "embedded.dab"]));
+    std::fs::write(folder.join("new.csv"), "9,9\n9.1,9\n").unwrap();
+    text(dab(&folder, &["teach", "tuned.dab", "new.csv", "-o", "both.dab"]));
+    let both: serde_json::Value = serde_json::from_str(&inspect("both.dab")).unwrap();
+    assert_eq!((&both["monitor"], both["taught"].as_u64()), (&json["monitor"], Some(1)));
+    let quantise = ["quantise", "both.dab", "--data", "new.csv", "-o", "small.dab"];
+    assert!(text(dab(&folder, &quantise)).contains("monitor         the old one"));
+    let small: serde_json::Value = serde_json::from_str(&inspect("small.dab")).unwrap();
+    assert_eq!(small["monitor"], json["monitor"]);
+
+    let none = refusal(&dab(&folder, &["monitor", "replay", "fresh.csv", "--model", "model.dab"]), 1);
+    assert!(none.contains("the file of --model has no monitor"), "{none}");
+    let which = refusal(&dab(&folder, &["monitor", "replay", "fresh.csv"]), 1);
+    assert!(which.contains("which monitor? Give --config"), "{which}");
+    let alone = ["monitor", "tune", "normal.csv", "--tick", "1s", "--into", "no.dab"];
+    assert!(refusal(&dab(&folder, &alone), 2).contains("--model"));
+    assert!(!folder.join("no.dab").exists());
 }

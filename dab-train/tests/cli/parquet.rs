@@ -1,4 +1,5 @@
-//! `dab score` with Parquet: columns by name, the file's own columns untouched, folders, and files that are damaged.
+//! Parquet: `dab score` with columns by name, the file's own columns untouched, folders, and files that are damaged; `dab fit` and
+//! `dab features`.
 
 use std::fs::File;
 use std::path::Path;
@@ -17,6 +18,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::{BrotliLevel, Compression, GzipLevel, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
+use crate::light::light;
 use crate::weights::Weights;
 use crate::{dab, dab_reading, folder, refusal, table, text};
 
@@ -309,4 +311,41 @@ fn dab_fit_learns_the_same_from_parquet_as_from_text() {
     assert_eq!(scores("in.csv-out"), scores("in.parquet-out"));
     let unknown = dab(&folder, &["fit", "--features", "in.parquet", "--labels", "in.parquet", "--out", "x"]);
     assert!(refusal(&unknown, 1).contains("file.parquet:label"), "{unknown:?}");
+}
+
+#[test]
+fn features_in_parquet_are_those_in_npz() {
+    let folder = folder("parquet-features");
+    light(&folder, 2);
+    let say = |words: &str| dab(&folder, &words.split(' ').collect::<Vec<_>>());
+    text(say("train light.toml --no-baselines --quiet --out run"));
+    let source = format!("{}:test", folder.display());
+    for file in ["f.npz", "f.parquet"] {
+        let said = text(say(&format!("features {source} --run run -o {file}")));
+        assert_eq!(said, format!("{file} (features, names, labels): 40 rows of 64 features\n"));
+    }
+    let found = read(&folder.join("f.parquet"));
+    let columns: Vec<String> = found
+        .schema()
+        .fields()
+        .iter()
+        .map(|field| format!("{} {}", field.name(), field.data_type()))
+        .collect();
+    assert_eq!(columns[0], "names Utf8");
+    assert!(columns[2].starts_with("features FixedSizeList(64"), "{columns:?}");
+    assert_eq!(words(&found, "names")[39], format!("{source}:40"));
+    let scores = text(say("score run f.npz:features"));
+    assert_eq!(text(say("score run f.parquet --columns features")), scores);
+    assert_eq!(scores.lines().count(), 41);
+    // What `dab fit` learns from either file is the same.
+    for (file, out) in [("f.npz", "from-npz"), ("f.parquet", "from-parquet")] {
+        let fit =
+            format!("fit --features {file}:features --labels {file}:labels --fast --no-baselines --quiet");
+        text(say(&format!("{fit} --out {out}")));
+    }
+    let scores = |out: &str| {
+        let scores = std::fs::read_to_string(folder.join(out).join("scores.csv")).unwrap();
+        scores.replace("f.parquet", "f.npz")
+    };
+    assert_eq!(scores("from-parquet"), scores("from-npz"));
 }

@@ -84,6 +84,16 @@ fn a_run_on_pictures_scores_pictures_and_keeps_the_names_of_classes() {
         column(&scored, "uncertainty")[2..]
     );
 
+    let said = refusal(&say(&folder, "features odd --run run -o odd.txt"), 1);
+    assert!(said.contains("-o odd.txt: expected a name that ends in .npy, .npz or .parquet"), "{said}");
+    if cfg!(not(feature = "parquet")) {
+        let said = refusal(&say(&folder, "features odd --run run -o odd.parquet"), 1);
+        assert!(
+            said.contains("this dab was built without Parquet: install it with `cargo install"),
+            "{said}"
+        );
+    }
+
     // Names in all other places.
     let class = &rows[1][5];
     assert!(

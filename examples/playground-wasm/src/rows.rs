@@ -57,18 +57,25 @@ pub struct Rows {
     ends: &'static mut [usize],
     count: usize,
     line: u64,
+    /// Bytes before this are in `line`.
+    counted: usize,
 }
 
 impl Rows {
     /// The rows of a file; `None` when there is no memory for the longest record it may have.
     pub fn new(file: &'static [u8]) -> Option<Self> {
         let (fields, ends) = (memory::bytes(file.len())?, memory::numbers(MOST_FIELDS)?);
-        Some(Self { reader: Reader::new(), file, at: 0, fields, ends, count: 0, line: 1 })
+        Some(Self { reader: Reader::new(), file, at: 0, fields, ends, count: 0, line: 1, counted: 0 })
     }
 
     /// Reads the next record.
     pub fn next(&mut self) -> Next {
-        self.line = self.reader.line();
+        // The reader passes over empty lines, and does not count all of them.
+        let rest = self.file.get(self.at..).unwrap_or_default();
+        let start = self.at + rest.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+        let passed = self.file.get(self.counted..start).unwrap_or_default();
+        self.line += passed.iter().filter(|&&byte| byte == b'\n').count() as u64;
+        self.counted = start;
         self.count = 0;
         let mut written = 0;
         loop {

@@ -10,5 +10,5 @@ fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
 // SAFETY: nothing else in this module has that name.
 #[unsafe(no_mangle)]
 pub extern "C" fn hash() -> u64 {
-    dab_same_bits::all().unwrap_or(0)
+    dab_same_bits::hash_of(dab_same_bits::INPUTS).unwrap_or(0)
 }

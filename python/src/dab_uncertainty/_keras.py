@@ -33,6 +33,8 @@ def read(model: Any) -> Network:
         missing = [tensor for tensor in sources if id(tensor) not in values]
         if missing:
             raise Unsupported(f"{name} reads something that is no layer's output")
+        if softmax:
+            raise Unsupported(f"{name} reads a softmax: dab has one at the end alone")
         shared = any(readers[id(tensor)] > 1 for tensor in sources)
         value, end = _layer(chain, layer, [values[id(tensor)] for tensor in sources], shared, name)
         softmax = end
@@ -54,11 +56,17 @@ def _outputs(model: Any, rows: np.ndarray, softmax: bool) -> np.ndarray:
 
         last = model.layers[-1]
         if type(last).__name__ == "Softmax":
-            model = keras.Model(model.inputs, last.input)
+            model = keras.Model(model.inputs[0], last.input)
         else:
-            before = keras.Model(model.inputs, last.input)
-            return np.asarray(before(rows.reshape(shape)), np.float64) @ np.asarray(last.kernel) + np.asarray(last.bias)
-    return np.asarray(model(rows.reshape(shape), training=False), np.float64)
+            before = keras.Model(model.inputs[0], last.input)
+            bias = 0 if last.bias is None else _numbers(last.bias)
+            return _numbers(before(rows.reshape(shape), training=False)).astype(np.float64) @ _numbers(last.kernel) + bias
+    return _numbers(model(rows.reshape(shape), training=False)).astype(np.float64)
+
+
+def _numbers(tensor: Any) -> np.ndarray:
+    """A tensor or a variable of whichever framework Keras computes with; PyTorch's are taken from their gradients first."""
+    return np.asarray(tensor.detach().cpu() if hasattr(tensor, "detach") else tensor)
 
 
 def _activation(chain: Chain, value: Value, function: Any, shared: bool, name: str) -> "tuple[Value, bool]":
@@ -72,7 +80,7 @@ def _activation(chain: Chain, value: Value, function: Any, shared: bool, name: s
 
 def _layer(chain: Chain, layer: Any, values: "list[Value]", shared: bool, name: str) -> "tuple[Value, bool]":
     kind, value = type(layer).__name__, values[0]
-    numbers = {weight.name.split("/")[-1].split(":")[0]: np.asarray(weight) for weight in layer.weights}
+    numbers = {weight.name.split("/")[-1].split(":")[0]: _numbers(weight) for weight in layer.weights}
     if kind == "Dense":
         value = chain.linear(value, numbers["kernel"].T, numbers.get("bias"), name)
         return _activation(chain, value, layer.activation, False, name)
@@ -81,8 +89,8 @@ def _layer(chain: Chain, layer: Any, values: "list[Value]", shared: bool, name: 
         shift = numbers.get("beta", 0.0) - numbers["moving_mean"] * scale
         return chain.affine(value, scale, shift, shared, name), False
     if kind == "Normalization":
-        scale = 1 / np.maximum(np.sqrt(np.asarray(layer.variance, np.float64)), 1e-7)
-        return chain.affine(value, scale, -np.asarray(layer.mean) * scale, shared, name), False
+        scale = 1 / np.maximum(np.sqrt(_numbers(layer.variance).astype(np.float64)), 1e-7)
+        return chain.affine(value, scale, -_numbers(layer.mean) * scale, shared, name), False
     if kind == "Rescaling":
         return chain.affine(value, layer.scale, layer.offset, shared, name), False
     if kind == "LayerNormalization":

@@ -171,6 +171,7 @@ def _load() -> Any:
         ("dab_exploration_compute", i, [p, p, n, c.c_uint64, p]),
         ("dab_exploration_save", i, [p, p, n]),
         ("dab_exploration_restore", i, [p, p, n]),
+        ("dab_model_monitor", i, [p, p, c.POINTER(f)]),
         ("dab_monitor_init", i, [p, p]),
         ("dab_monitor_observe", i, [p, u, f]),
         ("dab_monitor_poll", i, [p, u]),

@@ -108,14 +108,15 @@ def _read(model: Any, rows: Optional[np.ndarray]) -> Network:
 
         return read(model)
     bases = {base.__module__.split(".")[0] for base in type(model).__mro__}
-    if "torch" in bases:
-        from ._torch import read
-
-        return read(model, None if rows is None else rows.shape[1])
+    # A Keras model that computes with PyTorch is a torch.nn.Module, too.
     if "keras" in bases or "tensorflow" in bases:
         from ._keras import read
 
         return read(model)
+    if "torch" in bases:
+        from ._torch import read
+
+        return read(model, None if rows is None else rows.shape[1])
     raise Unsupported(f"{type(model).__name__} is neither a torch.nn.Module, nor a Keras model, nor an ONNX file")
 
 

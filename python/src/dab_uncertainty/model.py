@@ -10,7 +10,7 @@ from typing import Any, Iterable, Mapping, NamedTuple, Optional, Union
 
 import numpy as np
 
-from ._library import ASSESSMENT, Error, Shape, check, floats, lib, rows_of
+from ._library import ASSESSMENT, Error, MonitorConfig, Shape, check, floats, lib, rows_of
 
 #: What the numbers in `verdict` mean.
 VERDICTS = {0: "none", 1: "familiar", 2: "ambiguous", 3: "doubtful", 4: "unfamiliar"}
@@ -50,7 +50,7 @@ class Attribution(NamedTuple):
 #: dab.h's DAB_NONE: an input that belongs to no group.
 _NO_GROUP = 0xFFFFFFFF
 #: Statuses that say "there is none".
-_NO_MEANS, _NO_NAME, _TOO_SMALL = -22, -23, -4
+_NO_MEANS, _NO_NAME, _NO_MONITOR, _TOO_SMALL = -22, -23, -24, -4
 
 
 class Model:
@@ -178,6 +178,16 @@ class Model:
             return None
         check(status)
         return found
+
+    @property
+    def monitor_tick(self) -> Optional[float]:
+        """Seconds of a tick of the monitor in the file (`Monitor.of(model)`); None if the file has none."""
+        config, seconds = MonitorConfig(size=c.sizeof(MonitorConfig)), c.c_float()
+        status = lib.dab_model_monitor(self.handle, c.byref(config), c.byref(seconds))
+        if status == _NO_MONITOR:
+            return None
+        check(status)
+        return seconds.value
 
     def attribute(
         self,

@@ -71,13 +71,26 @@ class Monitor:
         drift_levels: Any = (0.0,) * 7,
         drift_p: Any = (1.0,) * 7,
     ) -> None:
-        self._state = (c.c_uint64 * _WORDS)()
         low, votes = enter if exit is None else exit, window if exit_votes is None else exit_votes
         size = c.sizeof(MonitorConfig)
         config = MonitorConfig(size, enter, low, window, enter_votes, votes, min_dwell, timeout, reject_votes, drift_block)
         config.drift_alarm, config.drift_keeps = drift_alarm, int(drift_keeps)
         config.drift_levels, config.drift_p = tuple(drift_levels), tuple(drift_p)
+        self._start(config)
+
+    def _start(self, config: MonitorConfig) -> None:
+        self._state = (c.c_uint64 * _WORDS)()
         check(lib.dab_monitor_init(self._state, c.byref(config)), "Monitor")
+
+    @classmethod
+    def of(cls, model: Any) -> "Monitor":
+        """The monitor that was tuned for a model and lies in its file (`dab monitor tune --into`); `model.monitor_tick` has the
+        length of its ticks."""
+        config = MonitorConfig(size=c.sizeof(MonitorConfig))
+        check(lib.dab_model_monitor(model.handle, c.byref(config), None), "the model")
+        monitor = cls.__new__(cls)
+        monitor._start(config)
+        return monitor
 
     @classmethod
     def load(cls, path: "str | os.PathLike[str]") -> "Monitor":
@@ -158,10 +171,10 @@ class Monitor:
 
 class Guard:
     """A model and a monitor in one call: what a control loop needs. A refused input (a NaN, a wrong length) is counted, votes for
-    the fallback and is never driven on."""
+    the fallback and is never driven on. Without a monitor, the one in the model's file."""
 
-    def __init__(self, model: Any, monitor: Monitor) -> None:
-        self.model, self.monitor = model, monitor
+    def __init__(self, model: Any, monitor: "Optional[Monitor]" = None) -> None:
+        self.model, self.monitor = model, monitor if monitor is not None else Monitor.of(model)
 
     def __call__(self, now: int, x: Any) -> Decision:
         """Assesses the input of tick `now`, predicts, and says who may drive. Act only if `.nominal`."""

@@ -74,6 +74,24 @@ pub fn copied(way: Copied, bytes: usize) {
     record().get_or_insert_default().copied[way as usize] += bytes as u64;
 }
 
+/// Whether kernels run: with `DAB_CUDA_RUN=0` they are only counted.
+#[must_use]
+pub fn runs() -> bool {
+    setting("DAB_CUDA_RUN", 1) != 0
+}
+
+/// Writes `now.txt`, the totals so far, for a program that has waited for its work and wants to know. Where kernels run, it has
+/// other worries.
+pub fn now() {
+    let (Some(folder), false) = (folder(), runs()) else { return };
+    let launches: u64 =
+        record().as_ref().map_or(0, |record| record.kernels.values().map(|kernel| kernel.launches).sum());
+    let [now, most] = memory::usage();
+    let text = format!("launches {launches}\nuse of memory {now}\nlargest use of memory {most}\n");
+    let _ = fs::create_dir_all(&folder);
+    let _ = fs::write(folder.join("now.txt"), text);
+}
+
 /// Writes `launches.txt`: totals, then kernels, the most frequent first.
 pub fn write() {
     let (Some(folder), record) = (folder(), record()) else { return };

@@ -3,12 +3,13 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::{TAUGHT, schema_key, split};
+use super::{TAUGHT, split};
 use crate::artifact::aligned::AlignedBytes;
 use crate::artifact::crc::{Crc, crc32c};
 use crate::artifact::error::ArtifactError;
-use crate::artifact::reader::{sections, u32_at, u64_at};
-use crate::artifact::schema::{HEADER_LEN, MAX_CODES, TAUGHT_MINOR};
+use crate::artifact::monitor;
+use crate::artifact::reader::sections;
+use crate::artifact::schema::{HEADER_LEN, MAX_CODES, MONITOR, TAUGHT_MINOR, schema_key};
 use crate::codebook::CodebookView;
 use crate::isa::Baseline;
 use crate::linalg::dot::take;
@@ -27,10 +28,11 @@ pub fn add_taught(
     let model = bytes.model()?;
     let parts = sections(bytes.as_slice())?;
     let dim = model.shape().dim;
-    let mut params = parts.params.to_vec();
-    if parts.taught {
-        params.truncate(split(parts.params, dim as u32)?.0.len());
-    }
+    let (own, monitor) = match parts.features & MONITOR {
+        0 => (parts.params, &[][..]),
+        _ => monitor::split(parts.params)?,
+    };
+    let mut params = if parts.taught { split(own, dim as u32)?.0 } else { own }.to_vec();
     let before = model.taught();
     let old = before.map_or(0, CodebookView::len);
     let count = old + codes.len();
@@ -49,11 +51,11 @@ pub fn add_taught(
     let alpha = before.map_or(codes.alpha, |b| b.alpha);
     params.extend_from_slice(&alpha.to_le_bytes());
     params.extend_from_slice(&(count as u32).to_le_bytes());
+    params.extend_from_slice(monitor);
 
-    let key = u64_at(bytes.as_slice(), 48);
-    let key = if parts.taught { key } else { schema_key(key) };
     let info = postcard::to_allocvec(info).map_err(|_| ArtifactError::Info)?;
-    let file = |params: &[u8], meta: &[u8]| seal(bytes.as_slice(), meta, params, &info, key);
+    let file =
+        |params: &[u8], meta: &[u8]| seal(bytes.as_slice(), meta, params, &info, parts.features | TAUGHT);
     let draft = file(&params, parts.meta);
     // The known answers: u of every vector in the parameters, the digest at the end of `Meta`.
     let (answers, digest) = {
@@ -91,8 +93,14 @@ fn params_at(meta: usize) -> usize {
     (HEADER_LEN + meta).next_multiple_of(super::super::schema::PARAMS_ALIGN)
 }
 
-/// The file of these sections, with the header of `before`, the bit, and new checksums.
-fn seal(before: &[u8], meta: &[u8], params: &[u8], info: &[u8], key: u64) -> AlignedBytes {
+/// The file of these sections, with the header of `before`, these feature bits, and new checksums.
+pub(in crate::artifact) fn seal(
+    before: &[u8],
+    meta: &[u8],
+    params: &[u8],
+    info: &[u8],
+    features: u32,
+) -> AlignedBytes {
     let params_at = params_at(meta.len());
     let mut body = meta.to_vec();
     body.resize(params_at - HEADER_LEN, 0);
@@ -109,8 +117,8 @@ fn seal(before: &[u8], meta: &[u8], params: &[u8], info: &[u8], key: u64) -> Ali
     for (at, value) in [(12, HEADER_LEN + body.len()), (36, params.len()), (40, info_at), (44, info.len())] {
         put(at, &u32::try_from(value).unwrap_or(u32::MAX).to_le_bytes());
     }
-    put(16, &(u32_at(before, 16) | TAUGHT).to_le_bytes());
-    put(48, &key.to_le_bytes());
+    put(16, &features.to_le_bytes());
+    put(48, &schema_key(features).to_le_bytes());
     put(56, &crc32c(&body).to_le_bytes());
     let sum = crc32c(header.get(..60).unwrap_or_default());
     let mut bytes = header;

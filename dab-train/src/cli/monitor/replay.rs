@@ -11,7 +11,7 @@ use crate::{
     cli::text::{grouped, plural},
     measure::stream::{file::MonitorFile, replay::Replay, upper_mean},
     report::plot,
-    support::files::AtomicFile,
+    support::files::save,
 };
 
 /// Confidence of the bound that is printed.
@@ -22,22 +22,23 @@ const TOLD: usize = 10;
 /// Show what a monitor does on a recorded stream
 ///
 /// STREAM is as for `dab monitor tune`: inputs of the model if --model is given, otherwise a CSV file with a column
-/// `uncertainty`, one row a tick. Rows stream, so a recording may be larger than memory. Several recordings are
+/// `uncertainty`, one row a tick. Without --config the monitor is the one in the model's file (`dab monitor tune --into`). Rows stream, so a recording may be larger than memory. Several recordings are
 /// replayed one after the other, each by a monitor that starts anew. Prints ticks, hours, alarms (one for each
 /// episode), alarms an hour, and the ticks in each state.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   dab monitor replay day.csv --config monitor.toml
   dab monitor replay day.npy --model model.dab --config monitor.toml --json
+  dab monitor replay day.npy --model model2.dab   # the monitor in the file
   dab monitor replay day.csv --config monitor.toml --plot timeline.html")]
 pub struct Args {
     /// Recordings: CSV or NumPy files, or - for standard input
     #[arg(value_name = "STREAM", required = true)]
     streams: Vec<PathBuf>,
 
-    /// The configuration, written by `dab monitor tune`
+    /// The configuration, written by `dab monitor tune`; without it, the one in the file of --model
     #[arg(long, value_name = "MONITOR.toml")]
-    config: PathBuf,
+    config: Option<PathBuf>,
 
     #[command(flatten)]
     stream: StreamArgs,
@@ -53,9 +54,6 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
-    let shown = || format!("`{}`", args.config.display());
-    let text = std::fs::read_to_string(&args.config).with_context(shown)?;
-    let config = MonitorFile::parse(&text).with_context(shown)?;
     let page = match args.plot.as_deref().map(|path| path.extension().and_then(|e| e.to_str())) {
         None | Some(Some("svg")) => false,
         Some(Some("html")) => true,
@@ -63,8 +61,15 @@ pub fn run(args: &Args) -> Result<()> {
     };
     let file = args.stream.model()?;
     let model = file.as_ref().map(|file| file.model()).transpose()?;
+    let config = match (&args.config, &model) {
+        (Some(path), _) => MonitorFile::open(path)?,
+        (None, Some(model)) => MonitorFile::of_model(model).context(
+            "the file of --model has no monitor: put one into it with `dab monitor tune --into`, or give --config",
+        )?,
+        (None, None) => bail!("which monitor? Give --config, or a --model whose file has one"),
+    };
     let mut scores = Scores::new(&args.stream, file.as_ref(), model.as_ref());
-    let mut replay = Replay::new(config.config).with_context(shown)?;
+    let mut replay = Replay::new(config.config)?;
     for (i, path) in args.streams.iter().enumerate() {
         if i > 0 {
             replay.next_stream();
@@ -138,5 +143,5 @@ fn draw(path: &Path, page: bool, replay: &Replay, config: &MonitorFile) -> Resul
     let drawing = plot::timeline(&title, &replay.timeline, &config.config, config.tick)?;
     let svg = drawing.file();
     let text = if page { crate::report::timeline_page(&title, &svg, &words(replay, config)) } else { svg };
-    AtomicFile::write(path, text.as_bytes()).with_context(|| format!("cannot write `{}`", path.display()))
+    save(path, text)
 }

@@ -1,10 +1,11 @@
 //! `dab monitor tune`: recorded streams → a configuration that keeps a budget of false alarms.
 
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 
+use super::embed;
 use super::stream::{Scores, StreamArgs, duration, positive};
 use crate::{
     cli::text::{grouped, plural, rounded},
@@ -14,7 +15,7 @@ use crate::{
         tune::{FAULTS, Request, Tuned},
     },
     report::plot,
-    support::files::AtomicFile,
+    support::files::save,
 };
 
 /// Choose a monitor that keeps a budget of false alarms an hour
@@ -31,7 +32,8 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   dab monitor tune normal.csv --tick 1ms -o monitor.toml
-  dab monitor tune inputs.npy --model model.dab --faults winding.npy --tick 10ms --false-alarms-per-hour 0.5")]
+  dab monitor tune inputs.npy --model model.dab --faults winding.npy --tick 10ms --false-alarms-per-hour 0.5
+  dab monitor tune inputs.npy --model model.dab --tick 1ms --into model2.dab    # model and monitor in one file")]
 pub struct Args {
     /// Recordings of normal operation: CSV or NumPy files
     #[arg(value_name = "STREAM", required = true)]
@@ -64,6 +66,10 @@ pub struct Args {
     /// The file to write; .h, .rs and .svg go beside it
     #[arg(short, long, default_value = "monitor.toml", value_name = "FILE.toml")]
     output: PathBuf,
+
+    /// Write the model of --model with the monitor in it, too: devices then read both from one file
+    #[arg(long, value_name = "MODEL2.dab", requires = "model")]
+    into: Option<PathBuf>,
 }
 
 fn share(text: &str) -> Result<f64, String> {
@@ -101,7 +107,21 @@ pub fn run(args: &Args) -> Result<()> {
     let names: Vec<String> = args.streams.iter().map(|path| format!("`{}`", path.display())).collect();
     let tuned = request.tune().with_context(|| names.join(", "))?;
     write(args, &tuned)?;
-    crate::cli::print(&words(args, &tuned))
+    let mut said = words(args, &tuned);
+    if let (Some(path), Some(file)) = (&args.into, &file) {
+        let monitor = MonitorFile { config: tuned.config, tick: args.tick };
+        let how = format!(
+            "tuned on {:.2} hours of {} at a tick of {:?} s; false alarms an hour: budget {}, at most {:.3}",
+            tuned.hours,
+            names.join(", "),
+            args.tick,
+            args.false_alarms_per_hour,
+            tuned.upper
+        );
+        let size = embed::write(file, &monitor, how, path)?;
+        let _ = writeln!(said, "wrote {}: the model and its monitor, {size} bytes", path.display());
+    }
+    crate::cli::print(&said)
 }
 
 fn write(args: &Args, tuned: &Tuned) -> Result<()> {
@@ -111,13 +131,10 @@ fn write(args: &Args, tuned: &Tuned) -> Result<()> {
     let drawing = plot::budgets(title, &tuned.sweep)?.file();
     let toml = file.toml(tuned, args.false_alarms_per_hour, args.confidence);
     debug_assert_eq!(MonitorFile::parse(&toml).ok().as_ref(), Some(&file));
-    let put = |path: &Path, text: &str| {
-        AtomicFile::write(path, text.as_bytes()).with_context(|| format!("cannot write `{}`", path.display()))
-    };
-    put(&args.output, &toml)?;
-    put(&args.output.with_extension("h"), &file.c(&stem))?;
-    put(&args.output.with_extension("rs"), &file.rust())?;
-    put(&args.output.with_extension("svg"), &drawing)
+    save(&args.output, toml)?;
+    save(&args.output.with_extension("h"), file.c(&stem))?;
+    save(&args.output.with_extension("rs"), file.rust())?;
+    save(&args.output.with_extension("svg"), drawing)
 }
 
 /// What a person wants to know of the result.

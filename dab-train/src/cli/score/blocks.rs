@@ -1,4 +1,4 @@
-//! Blocks of rows, and the threads that score them.
+//! Blocks of rows, and the threads that read and score them.
 
 use std::sync::mpsc;
 use std::thread;
@@ -7,39 +7,30 @@ use anyhow::{Context, Result};
 use dab_core::InputError;
 
 use super::Scorer;
-use crate::data::rows::{BadRow, RowError, RowReader};
+use crate::data::rows::{BadRow, RawRows, RowParser, Rows};
 
 /// Rows that are scored together.
+#[derive(Default)]
 pub struct Block {
-    width: usize,
-    /// Good rows, one behind the other; a bad one has its place too.
-    inputs: Vec<f32>,
-    /// What is wrong with each row.
-    pub bad: Vec<Option<BadRow>>,
+    /// As they lie in the file.
+    pub raw: RawRows,
+    rows: Rows,
     /// What the model says of them, or as far as it came.
     pub lines: Vec<u8>,
-    pub scored: Result<(), InputError>,
+    /// How many rows that is.
+    pub count: usize,
+    /// Bad rows, and how many bytes of `lines` stand before each. Rows are counted from 1 in the block.
+    pub bad: Vec<(usize, BadRow)>,
+    /// Why it did not come further.
+    pub end: Option<End>,
 }
 
-impl Block {
-    pub const fn new(width: usize) -> Self {
-        Self { width, inputs: Vec::new(), bad: Vec::new(), lines: Vec::new(), scored: Ok(()) }
-    }
-
-    /// Reads up to `limit` rows; whether there may be more. What was read before an error is in the block.
-    pub fn fill(&mut self, rows: &mut RowReader, limit: usize, skip_bad: bool) -> Result<bool, RowError> {
-        self.bad.clear();
-        self.inputs.resize(limit * self.width, 0.0);
-        for input in self.inputs.chunks_exact_mut(self.width) {
-            match rows.next_into(input) {
-                Ok(true) => self.bad.push(None),
-                Ok(false) => return Ok(false),
-                Err(RowError::Bad(row)) if skip_bad => self.bad.push(Some(row)),
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(true)
-    }
+/// Why a block was not scored to its end.
+pub enum End {
+    /// The last of the bad rows ends the run.
+    Bad,
+    /// The model refuses an input.
+    Input(InputError),
 }
 
 /// A thread that scores blocks, one after the other.
@@ -49,13 +40,19 @@ pub struct Worker {
 }
 
 impl Worker {
-    pub fn start<'scope>(scope: &'scope thread::Scope<'scope, '_>, mut scorer: Scorer<'scope>) -> Self {
+    pub fn start<'scope>(
+        scope: &'scope thread::Scope<'scope, '_>,
+        parser: RowParser,
+        mut scorer: Scorer<'scope>,
+        skip_bad: bool,
+    ) -> Self {
         let (blocks, work) = mpsc::channel::<Block>();
         let (answers, scored) = mpsc::channel();
         scope.spawn(move || {
             for mut block in work {
+                parser.parse(&block.raw, &mut block.rows);
                 std::mem::swap(&mut scorer.lines, &mut block.lines);
-                block.scored = scorer.score(&block.inputs, &block.bad);
+                block.score(&mut scorer, skip_bad);
                 std::mem::swap(&mut scorer.lines, &mut block.lines);
                 if answers.send(block).is_err() {
                     break;
@@ -71,5 +68,29 @@ impl Worker {
 
     pub fn answer(&self) -> Result<Block> {
         self.scored.recv().context("a thread that scores has ended")
+    }
+}
+
+impl Block {
+    /// Scores the rows into the scorer's lines. Which row of the file a bad one is, and with that its line, only the thread that has
+    /// all blocks knows.
+    fn score(&mut self, scorer: &mut Scorer<'_>, skip_bad: bool) {
+        scorer.lines.clear();
+        self.bad.clear();
+        (self.count, self.end) = (0, None);
+        let mut bad = std::mem::take(&mut self.rows.bad).into_iter().peekable();
+        for (at, input) in self.rows.inputs.chunks_exact(scorer.inputs()).enumerate() {
+            self.count += 1;
+            if let Some((_, row)) = bad.next_if(|(place, _)| *place == at) {
+                self.bad.push((scorer.lines.len(), row));
+                if !skip_bad {
+                    self.end = Some(End::Bad);
+                    return;
+                }
+            } else if let Err(error) = scorer.line(input) {
+                self.end = Some(End::Input(error));
+                return;
+            }
+        }
     }
 }

@@ -7,8 +7,8 @@ use anyhow::Result;
 use dab_core::layers::softmax;
 use dab_core::{Assessment, InputError, Model, Task};
 
-use super::super::text::{shortest, verdict};
-use crate::{data::rows::BadRow, export::model_file::ModelFile, support::simd::Widest};
+use super::super::text::{shortest, verdict, whole};
+use crate::{export::model_file::ModelFile, support::simd::Widest};
 
 /// Columns of every model.
 pub const FIXED: [&str; 4] = ["uncertainty", "p_value", "verdict", "nearest"];
@@ -61,17 +61,9 @@ impl<'a> Scorer<'a> {
         }
     }
 
-    /// Scores rows, one behind the other in `inputs`, into `lines`.
-    pub fn score(&mut self, inputs: &[f32], bad: &[Option<BadRow>]) -> Result<(), InputError> {
-        self.lines.clear();
-        for (input, bad) in inputs.chunks_exact(self.model.shape().inputs).zip(bad) {
-            if let Some(bad) = bad {
-                self.mark(bad);
-                continue;
-            }
-            self.line(input)?;
-        }
-        Ok(())
+    /// Numbers that a row has.
+    pub fn inputs(&self) -> usize {
+        self.model.shape().inputs
     }
 
     /// The names of the columns.
@@ -112,7 +104,8 @@ impl<'a> Scorer<'a> {
         Ok(())
     }
 
-    fn line(&mut self, input: &[f32]) -> Result<(), InputError> {
+    /// The line of an input.
+    pub fn line(&mut self, input: &[f32]) -> Result<(), InputError> {
         let assessment = self.model.predict_on(self.isa, input, &mut self.outputs, &mut self.scratch)?;
         let class = self.likeliest().filter(|_| self.tells_class());
         if self.probabilities {
@@ -136,7 +129,7 @@ impl<'a> Scorer<'a> {
         line.push(b',');
         line.extend(assessment.verdict.map_or("", verdict).bytes());
         line.push(b',');
-        line.extend(assessment.nearest.to_string().bytes());
+        whole(assessment.nearest, line);
         if self.channels {
             for number in [assessment.unfamiliarity, assessment.ambiguity, assessment.ambiguity_p] {
                 line.push(b',');
@@ -171,10 +164,15 @@ impl<'a> Scorer<'a> {
         }
         line.extend(br#","verdict":"#);
         match assessment.verdict {
-            Some(v) => line.extend(format!("\"{}\"", verdict(v)).bytes()),
+            Some(v) => {
+                line.push(b'"');
+                line.extend(verdict(v).bytes());
+                line.push(b'"');
+            }
             None => line.extend(b"null"),
         }
-        line.extend(format!(r#","nearest":{}"#, assessment.nearest).bytes());
+        line.extend(br#","nearest":"#);
+        whole(assessment.nearest, line);
         if self.channels {
             let numbers = [assessment.unfamiliarity, assessment.ambiguity, assessment.ambiguity_p];
             for (name, number) in CHANNELS.iter().zip(numbers) {
@@ -203,7 +201,7 @@ impl<'a> Scorer<'a> {
     }
 
     /// The line of a row that could not be read.
-    fn mark(&mut self, bad: &dyn Display) {
+    pub fn mark(&mut self, bad: &dyn Display) {
         if self.json {
             let mut record = serde_json::json!({
                 "uncertainty": null, "p_value": null, "verdict": INVALID, "nearest": null,

@@ -10,13 +10,14 @@
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
 use anyhow::{Context, Result, bail, ensure};
+use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema};
 use bytes::Bytes;
 use dab_core::Model;
@@ -30,7 +31,7 @@ use parquet::bloom_filter::Sbbf;
 use parquet::column::writer::ColumnCloseResult;
 use parquet::file::metadata::{KeyValue, ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::properties::WriterProperties;
-use parquet::file::reader::ChunkReader;
+use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{ColumnPath, Type, TypePtr};
 use rayon::prelude::*;
@@ -40,7 +41,7 @@ use super::columns::{ColumnScorer, Columns};
 use super::{Args, Count};
 use crate::cli::text::plural;
 use crate::data::rows::{
-    BadRow, Layout, ReadProgress, RowError, RowReader, is_parquet, parquet::ParquetTable,
+    BadRow, Layout, RawRows, ReadProgress, RowReader, Rows, is_parquet, parquet::ParquetTable,
 };
 use crate::export::model_file::ModelFile;
 use crate::support::{digest, files::AtomicFile};
@@ -49,8 +50,14 @@ use crate::support::{digest, files::AtomicFile};
 const BATCH: usize = 1 << 15;
 /// Rows that one core scores together.
 const SHARE: usize = 1 << 11;
+/// Bytes of a block of rows of another format.
+const BLOCK: usize = 1 << 17;
+/// Blocks that are read together, for each core.
+const BLOCKS: usize = 4;
 /// Rows of a row group that is made of rows that had none.
 const GROUP: usize = 1 << 18;
+/// Bytes of the file that are copied at once.
+const PIECE: usize = 1 << 20;
 /// Where a file of scores says what it was made of.
 const MADE_OF: &str = "dab.score";
 
@@ -252,7 +259,7 @@ impl Run<'_> {
             .collect();
         let total = u64::try_from(metadata.file_metadata().num_rows()).unwrap_or_default();
         let progress = super::progress_bar(true, ReadProgress { done: 0, total: Some(total), bytes: false });
-        let source = File::open(input)?;
+        let source = Copied(File::open(input)?);
         let stop = AtomicBool::new(false);
         // One more than can be worked on, so that writing does not make anyone wait.
         let window = rayon::current_num_threads() + 1;
@@ -314,9 +321,7 @@ impl Run<'_> {
                 })
                 .collect();
             for share in scored {
-                let (share, found) = share?;
-                scores.write(&share)?;
-                count.add(found, "");
+                take(share, 0, &mut scores, &mut count)?;
             }
         }
         let found = i64::try_from(count.rows).ok();
@@ -331,21 +336,21 @@ impl Run<'_> {
         scorer: &mut ColumnScorer<'_>,
         inputs: &[f32],
         bad: Vec<(usize, BadRow)>,
-    ) -> Result<(arrow_array::RecordBatch, Count)> {
-        let mut count = Count::default();
+    ) -> Result<Share, Stop> {
+        let mut marked = Vec::new();
         let mut bad = bad.into_iter().peekable();
         for (at, input) in inputs.chunks(self.layout.inputs).enumerate() {
             match bad.next_if(|(place, _)| *place == at) {
                 Some((_, row)) if self.args.skip_bad => {
                     scorer.mark();
-                    count.bad(&row);
+                    marked.push(row);
                 }
-                Some((_, row)) => return Err(super::refuse(&row)),
-                None => scorer.push(input)?,
+                Some((_, row)) => return Err(Stop::Row(row)),
+                None => scorer.push(input).map_err(|error| Stop::Other(error.into()))?,
             }
         }
-        count.rows = (inputs.len() / self.layout.inputs) as u64;
-        Ok((scorer.take()?, count))
+        let rows = (inputs.len() / self.layout.inputs) as u64;
+        Ok(Share { batch: scorer.take().map_err(Stop::Other)?, rows, bad: marked })
     }
 
     /// A writer of scores alone.
@@ -368,37 +373,34 @@ impl Run<'_> {
     /// Rows of another format, into scores alone.
     fn rows(&self, mut rows: RowReader, to: AtomicFile) -> Result<Count> {
         let mut writer = self.writer(to, Some(GROUP))?;
-        let width = self.layout.inputs;
-        let (mut block, mut bad, mut count) = (Vec::new(), Vec::new(), Count::default());
-        let mut end = false;
-        while !end {
-            block.resize(BATCH * width, 0.0);
-            let mut filled = 0usize;
-            for input in block.chunks_exact_mut(width) {
-                match rows.next_into(input) {
-                    Ok(true) => {}
-                    Ok(false) => {
-                        end = true;
-                        break;
-                    }
-                    Err(RowError::Bad(row)) if self.args.skip_bad => bad.push((filled, row)),
-                    Err(RowError::Bad(row)) => return Err(super::refuse(&row)),
-                    Err(RowError::End(error)) => return Err(error),
+        let parser = rows.parser();
+        let mut count = Count::default();
+        let mut blocks: Vec<RawRows> = Vec::new();
+        blocks.resize_with(BLOCKS * rayon::current_num_threads(), RawRows::default);
+        loop {
+            let (mut filled, mut end) = (0, Ok(true));
+            while filled < blocks.len() {
+                end = rows.cut(&mut blocks[filled], BLOCK);
+                if !matches!(end, Ok(true)) {
+                    break;
                 }
                 filled += 1;
             }
-            let mut marks: Vec<Vec<(usize, BadRow)>> = vec![Vec::new(); filled.div_ceil(SHARE)];
-            for (at, row) in bad.drain(..) {
-                marks[at / SHARE].push((at % SHARE, row));
-            }
-            let new = || ColumnScorer::new(self.model, &self.columns, self.args.probabilities);
-            let shares = block[..filled * width].par_chunks(SHARE * width).zip(marks);
-            let scored: Vec<_> =
-                shares.map_init(new, |scorer, (inputs, bad)| self.share(scorer, inputs, bad)).collect();
+            let new =
+                || (ColumnScorer::new(self.model, &self.columns, self.args.probabilities), Rows::default());
+            let scored: Vec<_> = blocks[..filled]
+                .par_iter()
+                .map_init(new, |(scorer, rows), raw| {
+                    parser.parse(raw, rows);
+                    self.share(scorer, &rows.inputs, std::mem::take(&mut rows.bad))
+                })
+                .collect();
             for share in scored {
-                let (share, found) = share?;
-                writer.write(&share)?;
-                count.add(found, "");
+                let before = count.rows;
+                take(share, before, &mut writer, &mut count)?;
+            }
+            if !end? {
+                break;
             }
         }
         writer.into_inner()?.commit()?;
@@ -416,11 +418,68 @@ impl Count {
     }
 }
 
+/// The scores of some rows.
+struct Share {
+    batch: RecordBatch,
+    rows: u64,
+    /// Those that were marked.
+    bad: Vec<BadRow>,
+}
+
+/// Why there are none.
+enum Stop {
+    Row(BadRow),
+    Other(anyhow::Error),
+}
+
+/// Writes scores and counts their rows. Bad rows are counted from the row behind `before`.
+fn take<W: std::io::Write + Send>(
+    share: Result<Share, Stop>,
+    before: u64,
+    writer: &mut ArrowWriter<W>,
+    count: &mut Count,
+) -> Result<()> {
+    let in_file = |row: BadRow| BadRow { row: row.row + before, ..row };
+    match share {
+        Ok(share) => {
+            writer.write(&share.batch)?;
+            share.bad.into_iter().for_each(|row| count.bad(&in_file(row)));
+            count.rows += share.rows;
+            Ok(())
+        }
+        Err(Stop::Row(row)) => Err(super::refuse(&in_file(row))),
+        Err(Stop::Other(error)) => Err(error),
+    }
+}
+
 /// The scores of a row group, as a file of their own.
 struct Scored {
     bytes: Bytes,
     metadata: ParquetMetaData,
     count: Count,
+}
+
+/// A file whose columns are copied in large pieces: the library would copy 8 KB at a time.
+struct Copied(File);
+
+impl Length for Copied {
+    fn len(&self) -> u64 {
+        Length::len(&self.0)
+    }
+}
+
+impl ChunkReader for Copied {
+    type T = BufReader<File>;
+
+    fn get_read(&self, start: u64) -> parquet::errors::Result<Self::T> {
+        let mut file = self.0.try_clone()?;
+        file.seek(SeekFrom::Start(start))?;
+        Ok(BufReader::with_capacity(PIECE, file))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
+        self.0.get_bytes(start, length)
+    }
 }
 
 /// Appends the columns of a row group to another one, byte by byte.

@@ -76,11 +76,9 @@ mod tests {
 
     #[test]
     fn a_folder_of_the_python_version_says_which_version_is_read() {
-        let folder = std::env::temp_dir().join(format!("dab-cifar-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join("data_batch_1"), b"pickled").unwrap();
-        let said = read(&folder, "train").unwrap_err().to_string();
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("data_batch_1"), b"pickled").unwrap();
+        let said = read(folder.path(), "train").unwrap_err().to_string();
         assert!(said.contains("no .bin file") && said.contains("`dab data cifar10`"), "{said}");
-        fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -1,16 +1,19 @@
 //! The one reader of CSV, with or without a row of names.
 //!
 //! ```text
-//! bytes → Text: records, names, numbers → CsvRows: a model's inputs, one row at a time (score, explain, report)
-//!                                       → tables and labels (`files`: fit, train)
+//! bytes → Text: records, names, numbers → tables and labels (`files`: fit, train)
+//!       → CsvRows: blocks of records → Inputs: a model's inputs, on any thread (score, explain, report)
 //! ```
 
 use std::io::Read;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use csv::ByteRecord;
 
-use super::{BadRow, Fault, Header, Layout, ReadProgress, RowError, TextFormat};
+use super::{
+    BadRow, Fault, Header, Layout, RawRows, ReadProgress, Rows, TextFormat,
+    text::{Cutter, Records},
+};
 
 /// Separators that people use; for a hint when the chosen one does not fit.
 const SEPARATORS: [u8; 3] = [b',', b';', b'\t'];
@@ -57,8 +60,11 @@ impl FirstRow {
 
 /// The records of a text, and the names of its columns where the first record holds them.
 pub(crate) struct Text {
-    reader: csv::Reader<Box<dyn Read>>,
-    record: ByteRecord,
+    cutter: Cutter,
+    block: Vec<u8>,
+    /// Lines before the block.
+    lines: u64,
+    records: Records,
     /// The first record was read to look for names and is data.
     pending: bool,
     /// Names of the columns.
@@ -75,27 +81,30 @@ impl Text {
     /// # Errors
     /// When nothing can be read, or nobody but the user can tell.
     pub(crate) fn new(reader: Box<dyn Read>, format: TextFormat) -> Result<Self> {
-        let reader = csv::ReaderBuilder::new()
-            .has_headers(false)
-            .flexible(true)
-            .delimiter(format.delimiter)
-            .trim(csv::Trim::All)
-            .from_reader(reader);
-        let (record, delimiter) = (ByteRecord::new(), format.delimiter);
-        let mut text = Self { reader, record, pending: false, header: None, columns: 0, delimiter, row: 0 };
-        if text.reader.read_byte_record(&mut text.record)? {
-            text.columns = text.record.len();
+        let mut text = Self {
+            cutter: Cutter::new(reader, format.delimiter),
+            block: Vec::new(),
+            lines: 0,
+            records: Records::default(),
+            pending: false,
+            header: None,
+            columns: 0,
+            delimiter: format.delimiter,
+            row: 0,
+        };
+        if text.read()? {
+            text.columns = text.records.len();
             text.pending = !text.first_is_header(format.header)?;
             if !text.pending {
-                let names = text.record.iter().map(|name| String::from_utf8_lossy(name).into_owned());
-                text.header = Some(names.collect());
+                let name = |column| String::from_utf8_lossy(text.field(column)).into_owned();
+                text.header = Some((0..text.columns).map(name).collect());
             }
         }
         Ok(text)
     }
 
     fn first_is_header(&self, header: Header) -> Result<bool> {
-        match (header, FirstRow::of(self.record.iter())) {
+        match (header, FirstRow::of((0..self.columns).map(|column| self.field(column)))) {
             (Header::Yes, _) | (Header::Auto, FirstRow::Names) => Ok(true),
             (Header::No, _) | (Header::Auto, FirstRow::Data) => Ok(false),
             (Header::Auto, FirstRow::Mixed { column, field }) => bail!(
@@ -105,29 +114,39 @@ impl Text {
         }
     }
 
+    fn read(&mut self) -> std::io::Result<bool> {
+        while !self.records.next(&self.block, self.delimiter) {
+            self.lines = self.cutter.next(&mut self.block, 1)?;
+            self.records = Records::default();
+            if self.block.is_empty() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Reads the next record. Returns whether there was one.
     ///
     /// # Errors
     /// When the text cannot be read on.
     pub(crate) fn next(&mut self) -> Result<bool> {
-        let read = std::mem::take(&mut self.pending)
-            || self.reader.read_byte_record(&mut self.record).context("cannot read on")?;
+        let read = std::mem::take(&mut self.pending) || self.read().context("cannot read on")?;
         self.row += u64::from(read);
         Ok(read)
     }
 
     /// A field of the record; empty where there is none.
     pub(crate) fn field(&self, column: usize) -> &[u8] {
-        self.record.get(column).unwrap_or_default()
+        self.records.field(&self.block, column)
     }
 
     /// Refuses a record of another number of fields.
     pub(crate) fn check_width(&self, expected: usize) -> Result<(), BadRow> {
-        let (found, delimiter) = (self.record.len(), self.likely_delimiter());
+        let found = self.records.len();
         if found == expected {
             return Ok(());
         }
-        Err(self.bad(None, Fault::Width { expected, found, delimiter }))
+        Err(self.bad(None, Fault::Width { expected, found, delimiter: self.likely_delimiter() }))
     }
 
     /// A field as a number.
@@ -139,30 +158,94 @@ impl Text {
     }
 
     fn bad(&self, column: Option<usize>, fault: Fault) -> BadRow {
-        let name = column.and_then(|c| self.header.as_ref()?.get(c).cloned());
-        let line = self.record.position().map(csv::Position::line);
-        BadRow { row: self.row, line, column: column.map(|c| c + 1), name, fault }
+        let line = self.lines + self.records.lines_before(&self.block) + 1;
+        bad(self.row, line, self.header.as_deref(), column, fault)
     }
 
     /// Another separator that a lone field is full of.
     pub(crate) fn likely_delimiter(&self) -> Option<char> {
-        let field = self.record.get(0).filter(|_| self.record.len() == 1)?;
-        let other = SEPARATORS.iter().find(|s| **s != self.delimiter && field.contains(s))?;
-        Some(char::from(*other))
+        likely_delimiter(&self.records, &self.block, self.delimiter)
+    }
+}
+
+fn bad(row: u64, line: u64, header: Option<&[String]>, column: Option<usize>, fault: Fault) -> BadRow {
+    let name = column.and_then(|column| header?.get(column).cloned());
+    BadRow { row, line: Some(line), column: column.map(|column| column + 1), name, fault }
+}
+
+fn likely_delimiter(records: &Records, block: &[u8], delimiter: u8) -> Option<char> {
+    let field = Some(records.field(block, 0)).filter(|_| records.len() == 1)?;
+    let other = SEPARATORS.iter().find(|s| **s != delimiter && field.contains(s))?;
+    Some(char::from(*other))
+}
+
+/// Where a model's inputs are in a record.
+#[derive(Debug)]
+pub(super) struct Inputs {
+    header: Option<Vec<String>>,
+    /// Which field each value comes from, when names choose them.
+    chosen: Option<Vec<usize>>,
+    /// Fields that a record must have.
+    columns: usize,
+    inputs: usize,
+    delimiter: u8,
+}
+
+impl Inputs {
+    /// Reads the records of a block.
+    pub(super) fn parse(&self, raw: &RawRows, rows: &mut Rows) {
+        let (mut records, block) = (Records::default(), raw.bytes.as_slice());
+        // A number has about eight bytes; what is reserved once is kept.
+        rows.inputs.reserve(block.len() / 8);
+        while records.next(block, self.delimiter) {
+            let start = rows.inputs.len();
+            let found = self.record(&records, block, &mut rows.inputs);
+            if let Err((column, fault)) = found {
+                rows.inputs.truncate(start);
+                rows.inputs.resize(start + self.inputs, 0.0);
+                let line = raw.lines + records.lines_before(block) + 1;
+                let row = rows.count as u64 + 1;
+                rows.bad.push((rows.count, bad(row, line, self.header.as_deref(), column, fault)));
+            }
+            rows.count += 1;
+        }
+    }
+
+    /// Adds the inputs of a record, or says what is wrong with it.
+    fn record(
+        &self,
+        records: &Records,
+        block: &[u8],
+        inputs: &mut Vec<f32>,
+    ) -> Result<(), (Option<usize>, Fault)> {
+        let found = records.len();
+        if found != self.columns {
+            let delimiter = likely_delimiter(records, block, self.delimiter);
+            return Err((None, Fault::Width { expected: self.columns, found, delimiter }));
+        }
+        for input in 0..self.inputs {
+            let column = self.chosen.as_ref().map_or(input, |chosen| chosen[input]);
+            match parse(records.field(block, column)) {
+                Field::Number(number) => inputs.push(number),
+                Field::Fault(fault) => return Err((Some(column), fault)),
+            }
+        }
+        Ok(())
     }
 }
 
 /// A stream of a model's inputs.
 pub(super) struct CsvRows {
-    text: Text,
-    /// Which field each value comes from, when names choose them.
-    chosen: Option<Vec<usize>>,
+    cutter: Cutter,
+    /// What was read to look for names, without them.
+    first: Option<RawRows>,
+    pub(super) inputs: Arc<Inputs>,
     total: Option<u64>,
 }
 
 impl CsvRows {
     pub(super) fn new(reader: Box<dyn Read>, total: Option<u64>, layout: &Layout) -> Result<Self> {
-        let text = Text::new(reader, layout.text)?;
+        let mut text = Text::new(reader, layout.text)?;
         let chosen = match &text.header {
             Some(names) => choose(names, layout).map_err(|error| match text.likely_delimiter() {
                 Some(c) => error.context(format!("are the fields separated by {c:?}? see --delimiter")),
@@ -170,24 +253,32 @@ impl CsvRows {
             })?,
             None => None,
         };
-        Ok(Self { text, chosen, total })
+        let taken = if text.pending { text.records.start() } else { text.records.end() };
+        let lines = text.lines + text.block[..taken].iter().filter(|&&byte| byte == b'\n').count() as u64;
+        text.block.drain(..taken);
+        let inputs = Inputs {
+            header: text.header,
+            columns: if chosen.is_some() { text.columns } else { layout.inputs },
+            chosen,
+            inputs: layout.inputs,
+            delimiter: text.delimiter,
+        };
+        let first = Some(RawRows::of_text(text.block, lines));
+        Ok(Self { cutter: text.cutter, first, inputs: Arc::new(inputs), total })
     }
 
-    pub(super) fn next_into(&mut self, row: &mut [f32]) -> Result<bool, RowError> {
-        if !self.text.next().map_err(RowError::End)? {
-            return Ok(false);
+    /// The next records, of at least so many bytes. Returns whether there are any.
+    pub(super) fn cut(&mut self, raw: &mut RawRows, least: usize) -> Result<bool> {
+        if let Some(first) = self.first.take().filter(|first| !first.bytes.is_empty()) {
+            *raw = first;
+            return Ok(true);
         }
-        let expected = if self.chosen.is_some() { self.text.columns } else { row.len() };
-        self.text.check_width(expected).map_err(RowError::Bad)?;
-        for (i, value) in row.iter_mut().enumerate() {
-            let column = self.chosen.as_ref().map_or(i, |chosen| chosen[i]);
-            *value = self.text.number(column).map_err(RowError::Bad)?;
-        }
-        Ok(true)
+        raw.lines = self.cutter.next(&mut raw.bytes, least).context("cannot read on")?;
+        Ok(!raw.bytes.is_empty())
     }
 
     pub(super) fn progress(&self) -> ReadProgress {
-        ReadProgress { done: self.text.reader.position().byte(), total: self.total, bytes: true }
+        ReadProgress { done: self.cutter.bytes, total: self.total, bytes: true }
     }
 }
 
@@ -219,6 +310,7 @@ pub(super) fn choose(header: &[String], layout: &Layout) -> Result<Option<Vec<us
     names.iter().map(place).collect::<Result<_>>().map(Some)
 }
 
+#[inline]
 fn parse(field: &[u8]) -> Field {
     if field.is_empty() {
         return Field::Fault(Fault::Missing);

@@ -3,17 +3,26 @@
 //!
 //! The format is told from the first bytes, not from the file's name. A row that cannot be read is a
 //! [`BadRow`] and the next one may be fine; everything else ends the stream.
+//!
+//! ```text
+//! one thread     file → RowReader::cut → RawRows: the bytes of some rows
+//! any thread     RawRows → RowParser → Rows: numbers, and what is wrong with bad rows
+//! ```
+//!
+//! [`RowReader::next_into`] does both, for those who want one row after the other.
 
 pub(crate) mod csv;
 pub(crate) mod npy;
 #[cfg(feature = "parquet")]
 pub(crate) mod parquet;
+mod text;
 pub(crate) mod unpack;
 
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
@@ -25,9 +34,6 @@ use self::{
 };
 use super::files::{FilePart, Npz};
 use crate::support::limits;
-
-/// Bytes per read of a file.
-const BUFFER: usize = 1 << 18;
 
 /// Where rows come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -202,8 +208,80 @@ pub fn is_parquet(path: &Path) -> bool {
         && start == PARQUET
 }
 
+/// Some rows as they lie in a file.
+#[derive(Debug, Default)]
+pub struct RawRows {
+    bytes: Vec<u8>,
+    /// Lines of a text before them.
+    lines: u64,
+    #[cfg(feature = "parquet")]
+    batch: Option<arrow_array::RecordBatch>,
+}
+
+impl RawRows {
+    /// Rows of a text, behind so many lines of it.
+    fn of_text(bytes: Vec<u8>, lines: u64) -> Self {
+        Self {
+            bytes,
+            lines,
+            #[cfg(feature = "parquet")]
+            batch: None,
+        }
+    }
+}
+
+/// Some rows as numbers.
+#[derive(Debug, Default)]
+pub struct Rows {
+    /// One row behind the other; a bad one has its place too.
+    pub inputs: Vec<f32>,
+    /// How many there are.
+    pub count: usize,
+    /// Which of them are bad, in their order. Rows are counted from 1 in the block.
+    pub bad: Vec<(usize, BadRow)>,
+}
+
+/// Turns bytes into numbers, on any thread.
+#[derive(Clone)]
+pub struct RowParser(Parse);
+
+#[derive(Clone)]
+enum Parse {
+    Csv(Arc<csv::Inputs>),
+    Npy(npy::Values),
+    #[cfg(feature = "parquet")]
+    Parquet(Arc<parquet::ParquetTable>),
+}
+
+impl RowParser {
+    /// Reads all rows of a block into `rows`, which are replaced.
+    pub fn parse(&self, raw: &RawRows, rows: &mut Rows) {
+        (rows.count, rows.bad) = (0, Vec::new());
+        rows.inputs.clear();
+        match &self.0 {
+            Parse::Csv(inputs) => inputs.parse(raw, rows),
+            Parse::Npy(values) => values.parse(raw, rows),
+            #[cfg(feature = "parquet")]
+            Parse::Parquet(table) => {
+                if let Some(batch) = &raw.batch {
+                    rows.count = batch.num_rows();
+                    rows.bad = table.read(batch, 0..rows.count, 0, &mut rows.inputs);
+                }
+            }
+        }
+    }
+}
+
 /// A stream of rows.
-pub struct RowReader(Format);
+pub struct RowReader {
+    format: Format,
+    parser: RowParser,
+    /// For [`RowReader::next_into`]: the block that is being given away, and rows before it and in it that were.
+    raw: RawRows,
+    rows: Rows,
+    before: u64,
+    at: usize,
+}
 
 enum Format {
     Csv(Box<CsvRows>),
@@ -223,7 +301,7 @@ impl RowReader {
 
     #[cfg(feature = "parquet")]
     fn from_parquet(path: &Path, layout: &Layout) -> Result<Self> {
-        Ok(Self(Format::Parquet(Box::new(parquet::ParquetRows::new(path, layout)?))))
+        Ok(Self::new(Format::Parquet(Box::new(parquet::ParquetRows::new(path, layout)?))))
     }
 
     #[cfg(not(feature = "parquet"))]
@@ -260,17 +338,46 @@ impl RowReader {
             );
         }
         let total = total.filter(|_| !compressed);
-        let whole = io::BufReader::with_capacity(BUFFER, reader);
         if npy {
             let file = match source {
                 RowSource::File(path) if total.is_some() => Some(path),
                 _ => None,
             };
-            let rows = NpyRows::new(Box::new(whole), file.map(PathBuf::as_path), layout)?;
-            Ok(Self(Format::Npy(Box::new(rows))))
+            let rows = NpyRows::new(reader, file.map(PathBuf::as_path), layout)?;
+            Ok(Self::new(Format::Npy(Box::new(rows))))
         } else {
-            let lines = Box::new(limits::lines(whole));
-            Ok(Self(Format::Csv(Box::new(CsvRows::new(lines, total, layout)?))))
+            let lines = Box::new(limits::lines(reader));
+            Ok(Self::new(Format::Csv(Box::new(CsvRows::new(lines, total, layout)?))))
+        }
+    }
+
+    fn new(format: Format) -> Self {
+        let parser = RowParser(match &format {
+            Format::Csv(rows) => Parse::Csv(Arc::clone(&rows.inputs)),
+            Format::Npy(rows) => Parse::Npy(rows.values),
+            #[cfg(feature = "parquet")]
+            Format::Parquet(rows) => Parse::Parquet(Arc::clone(&rows.table)),
+        });
+        let (raw, rows) = (RawRows::default(), Rows::default());
+        Self { format, parser, raw, rows, before: 0, at: 0 }
+    }
+
+    /// What turns the blocks of [`RowReader::cut`] into numbers.
+    #[must_use]
+    pub fn parser(&self) -> RowParser {
+        self.parser.clone()
+    }
+
+    /// Brings the next rows into `raw`, as soon as they have about `least` bytes. Returns whether there were any.
+    ///
+    /// # Errors
+    /// When the stream cannot go on. Rows before that were in the blocks before.
+    pub fn cut(&mut self, raw: &mut RawRows, least: usize) -> Result<bool> {
+        match &mut self.format {
+            Format::Csv(rows) => rows.cut(raw, least),
+            Format::Npy(rows) => rows.cut(raw, least),
+            #[cfg(feature = "parquet")]
+            Format::Parquet(rows) => rows.cut(raw),
         }
     }
 
@@ -280,18 +387,32 @@ impl RowReader {
     /// # Errors
     /// When the row is bad, or the stream ends in the middle of it.
     pub fn next_into(&mut self, row: &mut [f32]) -> Result<bool, RowError> {
-        match &mut self.0 {
-            Format::Csv(rows) => rows.next_into(row),
-            Format::Npy(rows) => rows.next_into(row),
-            #[cfg(feature = "parquet")]
-            Format::Parquet(rows) => rows.next_into(row),
+        while self.at == self.rows.count {
+            let mut raw = std::mem::take(&mut self.raw);
+            if !self.cut(&mut raw, 1).map_err(RowError::End)? {
+                return Ok(false);
+            }
+            self.before += self.at as u64;
+            self.at = 0;
+            self.parser.parse(&raw, &mut self.rows);
+            // Taken from its end, so that the next is the last.
+            self.rows.bad.reverse();
+            self.raw = raw;
         }
+        let at = self.at;
+        self.at += 1;
+        if let Some((_, mut bad)) = self.rows.bad.pop_if(|(place, _)| *place == at) {
+            bad.row += self.before;
+            return Err(RowError::Bad(bad));
+        }
+        row.copy_from_slice(&self.rows.inputs[at * row.len()..(at + 1) * row.len()]);
+        Ok(true)
     }
 
     /// How far the stream has come.
     #[must_use]
     pub fn progress(&self) -> ReadProgress {
-        match &self.0 {
+        match &self.format {
             Format::Csv(rows) => rows.progress(),
             Format::Npy(rows) => rows.progress(),
             #[cfg(feature = "parquet")]

@@ -1,7 +1,7 @@
 //! Rows from a NumPy array: `[rows, inputs]`, or one row, of floats or integers in either byte order.
 //!
 //! C order streams from anywhere. Fortran order keeps columns together, so a block of rows is gathered with
-//! one read per column: constant memory too, but it needs a file.
+//! one read per column: constant memory too, but it needs a file. One thread reads blocks; any can turn one into numbers.
 
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom};
@@ -11,10 +11,12 @@ use anyhow::{Context, Result, anyhow, bail};
 use half::f16;
 use npyz::{DType, Endianness, NpyHeader, Order, TypeChar};
 
-use super::{BadRow, Fault, Layout, ReadProgress, RowError};
+use super::{BadRow, Fault, Layout, RawRows, ReadProgress, Rows};
 
 /// Values that a block of a Fortran-ordered array holds.
-const BLOCK: usize = 1 << 20;
+const BLOCK: usize = 1 << 18;
+/// Bytes that are read at once.
+const READ: usize = 1 << 15;
 
 /// Type of the values in a file, and what they are as numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +50,11 @@ impl Scalar {
     /// Whether it is a byte, as those of images are.
     pub(crate) fn is_byte(self) -> bool {
         (self.kind, self.size) == (TypeChar::Uint, 1)
+    }
+
+    /// Whether it is an f32 as processors have it.
+    fn is_plain(self) -> bool {
+        (self.kind, self.size, self.big_endian) == (TypeChar::Float, 4, false)
     }
 
     fn raw(self, bytes: &[u8]) -> u64 {
@@ -121,21 +128,69 @@ pub(crate) fn header(reader: &mut impl Read) -> io::Result<NpyHeader> {
     Ok(header)
 }
 
+/// Rows of an array as bytes, and what they are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Values {
+    scalar: Scalar,
+    columns: usize,
+    /// Whether a block has one column behind the other.
+    by_column: bool,
+}
+
+impl Values {
+    /// Reads the rows of a block.
+    pub(super) fn parse(self, raw: &RawRows, rows: &mut Rows) {
+        let (size, columns) = (self.scalar.size, self.columns);
+        let height = raw.bytes.len() / (columns * size).max(1);
+        rows.count = height;
+        let number = |value: &[u8]| self.scalar.value(value) as f32;
+        if self.by_column {
+            rows.inputs.resize(height * columns, 0.0);
+            for (column, values) in raw.bytes.chunks_exact((height * size).max(1)).enumerate() {
+                for (row, value) in values.chunks_exact(size).enumerate() {
+                    rows.inputs[row * columns + column] = number(value);
+                }
+            }
+        } else if self.scalar.is_plain() {
+            let words = raw.bytes.as_chunks().0.iter();
+            rows.inputs.extend(words.map(|&word| f32::from_le_bytes(word)));
+        } else {
+            rows.inputs.extend(raw.bytes.chunks_exact(size).map(number));
+        }
+        if rows.inputs.iter().all(|value| value.is_finite()) {
+            return;
+        }
+        for (at, row) in rows.inputs.chunks(columns).enumerate() {
+            if let Some(column) = row.iter().position(|value| !value.is_finite()) {
+                let place = if self.by_column { column * height + at } else { at * columns + column };
+                let wide = self.scalar.value(&raw.bytes[place * size..(place + 1) * size]);
+                let (row, column) = (at as u64 + 1, Some(column + 1));
+                let fault = Fault::NonFinite(wide.to_string());
+                rows.bad.push((at, BadRow { row, line: None, column, name: None, fault }));
+            }
+        }
+    }
+}
+
 /// A stream of rows of an array.
 pub struct NpyRows {
     data: Data,
-    scalar: Scalar,
+    pub(super) values: Values,
     rows: u64,
-    columns: usize,
     /// Rows read.
     row: u64,
-    /// Bytes of the row that is being read.
-    bytes: Vec<u8>,
 }
 
 enum Data {
-    C(Box<dyn Read>),
-    Fortran { file: File, start: u64, block: Vec<u8>, block_rows: usize },
+    /// `rest` was read behind the last block.
+    C {
+        reader: Box<dyn Read>,
+        rest: Vec<u8>,
+    },
+    Fortran {
+        file: File,
+        start: u64,
+    },
 }
 
 impl NpyRows {
@@ -147,9 +202,8 @@ impl NpyRows {
         let scalar = Scalar::new(&header.dtype())?;
         let (rows, columns) = shape(header.shape(), layout.inputs)?;
         let flat = rows <= 1 || columns == 1 || header.shape().len() == 1;
-        let data = if header.order() == Order::C || flat {
-            Data::C(reader)
-        } else {
+        let by_column = header.order() != Order::C && !flat;
+        let data = if by_column {
             if header.shape().len() > 2 {
                 bail!("a Fortran-ordered array of more than two axes: save np.ascontiguousarray(x)");
             }
@@ -157,58 +211,72 @@ impl NpyRows {
             let mut file = BufReader::new(File::open(path)?);
             self::header(&mut file)?;
             let start = file.stream_position()?;
-            let block_rows = (BLOCK / columns).max(1);
-            Data::Fortran { file: file.into_inner(), start, block: Vec::new(), block_rows }
+            Data::Fortran { file: file.into_inner(), start }
+        } else {
+            Data::C { reader, rest: Vec::new() }
         };
-        Ok(Self { data, scalar, rows, columns, row: 0, bytes: vec![0; columns * scalar.size] })
+        Ok(Self { data, values: Values { scalar, columns, by_column }, rows, row: 0 })
     }
 
-    pub(super) fn next_into(&mut self, row: &mut [f32]) -> Result<bool, RowError> {
+    /// The next rows, of at least so many bytes unless the array ends. Returns whether there are any.
+    pub(super) fn cut(&mut self, raw: &mut RawRows, least: usize) -> Result<bool> {
+        raw.bytes.clear();
         if self.row == self.rows {
             return Ok(false);
         }
-        self.fetch().map_err(|error| {
-            let fact = format!("row {} of {} cannot be read: is the file complete?", self.row + 1, self.rows);
-            RowError::End(anyhow::Error::from(error).context(fact))
-        })?;
-        self.row += 1;
-        for (column, (value, bytes)) in
-            row.iter_mut().zip(self.bytes.chunks_exact(self.scalar.size)).enumerate()
-        {
-            let wide = self.scalar.value(bytes);
-            *value = wide as f32;
-            if !value.is_finite() {
-                let fault = Fault::NonFinite(wide.to_string());
-                let column = Some(column + 1);
-                return Err(RowError::Bad(BadRow { row: self.row, line: None, column, name: None, fault }));
-            }
-        }
+        let (row, rows) = (self.row + 1, self.rows);
+        self.fetch(&mut raw.bytes, least)
+            .with_context(|| format!("row {row} of {rows} cannot be read: is the file complete?"))?;
         Ok(true)
     }
 
-    /// Brings the bytes of the next row into `bytes`.
-    fn fetch(&mut self) -> std::io::Result<()> {
-        let size = self.scalar.size;
-        match &mut self.data {
-            Data::C(reader) => reader.read_exact(&mut self.bytes),
-            Data::Fortran { file, start, block, block_rows } => {
-                let within = (self.row % *block_rows as u64) as usize;
-                let height = ((self.rows - (self.row - within as u64)) as usize).min(*block_rows);
-                if within == 0 {
-                    block.resize(height * self.columns * size, 0);
-                    for (column, part) in block.chunks_exact_mut(height * size).enumerate() {
-                        let first = column as u64 * self.rows + self.row;
-                        file.seek(SeekFrom::Start(*start + first * size as u64))?;
-                        file.read_exact(part)?;
+    fn fetch(&mut self, bytes: &mut Vec<u8>, least: usize) -> io::Result<()> {
+        let Values { scalar: Scalar { size, .. }, columns, .. } = self.values;
+        let wide = columns * size;
+        let left = self.rows - self.row;
+        let height = match &mut self.data {
+            Data::C { reader, rest } => {
+                let whole = usize::try_from(left).unwrap_or(usize::MAX).saturating_mul(wide);
+                std::mem::swap(bytes, rest);
+                rest.clear();
+                // One row at least; of a live stream, no more than is there.
+                while bytes.len() < least.clamp(wide, whole) {
+                    let from = bytes.len();
+                    bytes.resize(whole.min(from + READ), 0);
+                    let found = match reader.read(&mut bytes[from..]) {
+                        Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                            bytes.truncate(from);
+                            continue;
+                        }
+                        found => found,
+                    };
+                    bytes.truncate(from + *found.as_ref().unwrap_or(&0));
+                    // Whole rows before the end are given away first.
+                    match found {
+                        Ok(0) | Err(_) if bytes.len() >= wide => break,
+                        Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                        Err(error) => return Err(error),
+                        Ok(_) => {}
                     }
                 }
-                for (column, to) in self.bytes.chunks_exact_mut(size).enumerate() {
-                    let at = (column * height + within) * size;
-                    to.copy_from_slice(&block[at..at + size]);
-                }
-                Ok(())
+                let height = bytes.len() / wide;
+                rest.extend_from_slice(&bytes[height * wide..]);
+                bytes.truncate(height * wide);
+                height
             }
-        }
+            Data::Fortran { file, start } => {
+                let height = (BLOCK / columns).max(1).min(usize::try_from(left).unwrap_or(usize::MAX));
+                bytes.resize(height * wide, 0);
+                for (column, part) in bytes.chunks_exact_mut(height * size).enumerate() {
+                    let first = column as u64 * self.rows + self.row;
+                    file.seek(SeekFrom::Start(*start + first * size as u64))?;
+                    file.read_exact(part)?;
+                }
+                height
+            }
+        };
+        self.row += height as u64;
+        Ok(())
     }
 
     pub(super) fn progress(&self) -> ReadProgress {

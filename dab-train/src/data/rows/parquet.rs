@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::vec;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use arrow_array::cast::AsArray;
@@ -22,7 +22,7 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData};
 
-use super::{BadRow, Fault, Layout, ReadProgress, RowError, TextFormat, csv::choose};
+use super::{BadRow, Fault, Layout, RawRows, ReadProgress, TextFormat, csv::choose};
 
 /// Rows that the stream of rows decodes at a time: few enough for the processor's caches.
 const BATCH: usize = 8192;
@@ -279,13 +279,9 @@ fn fill(array: &ArrayRef, start: usize, out: &mut [f32], stride: usize) {
 
 /// A stream of the rows of a file.
 pub struct ParquetRows {
-    table: ParquetTable,
+    pub(super) table: Arc<ParquetTable>,
     batches: ParquetRecordBatchReader,
-    /// Rows of the batch that is being read, and how many of them were given away.
-    inputs: Vec<f32>,
-    at: usize,
-    bad: std::iter::Peekable<vec::IntoIter<(usize, BadRow)>>,
-    /// Rows of the batches before.
+    /// Rows so far, and of how many.
     row: u64,
     total: u64,
 }
@@ -296,31 +292,19 @@ impl ParquetRows {
         let groups = (0..table.metadata().num_row_groups()).collect();
         let batches = table.batches(groups, BATCH)?;
         let total = u64::try_from(table.metadata().file_metadata().num_rows()).unwrap_or_default();
-        let bad = Vec::new().into_iter().peekable();
-        Ok(Self { table, batches, inputs: Vec::new(), at: 0, bad, row: 0, total })
+        Ok(Self { table: Arc::new(table), batches, row: 0, total })
     }
 
-    pub(super) fn next_into(&mut self, row: &mut [f32]) -> Result<bool, RowError> {
-        let width = self.table.width;
-        while self.at * width == self.inputs.len() {
-            let Some(batch) = self.batches.next() else { return Ok(false) };
-            let batch = batch.context("cannot read on: is the file complete?").map_err(RowError::End)?;
-            self.row += self.at as u64;
-            self.at = 0;
-            let bad = self.table.read(&batch, 0..batch.num_rows(), self.row, &mut self.inputs);
-            self.bad = bad.into_iter().peekable();
-        }
-        let at = self.at;
-        self.at += 1;
-        if let Some((_, bad)) = self.bad.next_if(|(place, _)| *place == at) {
-            return Err(RowError::Bad(bad));
-        }
-        row.copy_from_slice(&self.inputs[at * width..(at + 1) * width]);
-        Ok(true)
+    /// The next batch. Returns whether there was one.
+    pub(super) fn cut(&mut self, raw: &mut RawRows) -> Result<bool> {
+        let batch = self.batches.next().transpose().context("cannot read on: is the file complete?")?;
+        self.row += batch.as_ref().map_or(0, |batch| batch.num_rows() as u64);
+        raw.batch = batch;
+        Ok(raw.batch.is_some())
     }
 
     pub(super) fn progress(&self) -> ReadProgress {
-        ReadProgress { done: self.row + self.at as u64, total: Some(self.total), bytes: false }
+        ReadProgress { done: self.row, total: Some(self.total), bytes: false }
     }
 }
 
@@ -361,15 +345,15 @@ pub(crate) fn table(
         }
     }
     let layout = Layout { inputs, names: Some(names.clone()), text: TextFormat::default() };
-    let mut rows = ParquetRows::new(path, &layout)?;
-    let (mut values, mut row) = (Vec::new(), vec![0.0; inputs]);
-    loop {
-        match rows.next_into(&mut row) {
-            Ok(true) => values.extend_from_slice(&row),
-            Ok(false) => break,
-            Err(RowError::Bad(bad)) => bail!("{bad}"),
-            Err(RowError::End(error)) => return Err(error),
+    let rows = ParquetRows::new(path, &layout)?;
+    let (mut values, mut some, mut before) = (Vec::new(), Vec::new(), 0);
+    for batch in rows.batches {
+        let batch = batch.context("cannot read on: is the file complete?")?;
+        if let Some((_, bad)) = rows.table.read(&batch, 0..batch.num_rows(), before, &mut some).first() {
+            bail!("{bad}");
         }
+        values.append(&mut some);
+        before += batch.num_rows() as u64;
     }
     let names = if names.len() == inputs { names } else { Vec::new() };
     Ok((values, names, inputs))

@@ -20,7 +20,7 @@ use crate::{
         rows::{Header, TextFormat},
         split,
     },
-    support::random::Random,
+    support::{random::Random, settings::is_default},
 };
 
 /// Settings for the user's own data. A file is `x.npy`, `x.npz:key`, `x.csv` or `x.csv:column`.
@@ -51,7 +51,7 @@ pub struct FeaturesConfig {
     #[serde(default)]
     pub ood: Vec<Ood>,
     /// Whether csv files begin with column names; auto: if their first row has text and no numbers.
-    #[serde(default, skip_serializing_if = "is_auto")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub header: Header,
     /// What separates the fields of csv files.
     #[serde(default = "default_delimiter", skip_serializing_if = "is_comma")]
@@ -85,11 +85,6 @@ fn default_delimiter() -> char {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_comma(delimiter: &char) -> bool {
     *delimiter == default_delimiter()
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_auto(header: &Header) -> bool {
-    *header == Header::Auto
 }
 
 fn default_test() -> f64 {
@@ -167,18 +162,17 @@ impl FeaturesConfig {
         let called = (answers.as_str(), self.test_labels.as_deref());
         let shares = Shares { test: self.test, held_out: self.held_out };
         let (mut task, mut description) = cut_rows(&self.name, train, test, called, shares, seed)?;
-        for set in &self.ood {
-            // An OOD csv may carry the same label column as the training file; it is dropped alike.
-            let label = FilePart::parse(answers).part;
-            let (table, names) = files::table(&FilePart::parse(&set.file).written(text), label.as_deref())?;
-            let what = format!("OOD set {}", set.name);
-            task.ood.push((set.name.clone(), aligned(&input_names, table, &names, &what, &mut warnings)));
-        }
-        if let Some(file) = &self.calibration {
+        let mut other = |file: &str, what: &str| -> Result<Table> {
+            // It may carry the same label column as the training file, which is dropped alike.
             let label = FilePart::parse(answers).part;
             let (table, names) = files::table(&FilePart::parse(file).written(text), label.as_deref())?;
-            let table = aligned(&input_names, table, &names, "the calibration file", &mut warnings);
-            description.calibrate(table, &task)?;
+            Ok(aligned(&input_names, table, &names, what, &mut warnings))
+        };
+        for set in &self.ood {
+            task.ood.push((set.name.clone(), other(&set.file, &format!("OOD set {}", set.name))?));
+        }
+        if let Some(file) = &self.calibration {
+            description.calibrate(other(file, "the calibration file")?, &task)?;
         }
         warnings.append(&mut description.warnings);
         let tested = self.test_features.as_ref().unwrap_or(&self.features);

@@ -62,6 +62,23 @@ impl Affine {
         self.bias.len()
     }
 
+    /// The same map less the mean of its outputs. Logits so moved have the same softmax and one energy: a trained last layer may
+    /// add any function of the input to all its logits, since no probability tells, and the energy would be mostly that.
+    #[must_use]
+    pub fn centred(mut self) -> Self {
+        let (outputs, inputs) = (self.outputs(), self.weight.len() / self.outputs().max(1));
+        let centre = |values: &mut Vec<f32>, width: usize| {
+            for column in 0..width {
+                let each = (0..outputs).map(|row| row * width + column);
+                let mean = each.clone().map(|at| f64::from(values[at])).sum::<f64>() / outputs as f64;
+                each.for_each(|at| values[at] = (f64::from(values[at]) - mean) as f32);
+            }
+        };
+        centre(&mut self.weight, inputs);
+        centre(&mut self.bias, 1);
+        self
+    }
+
     /// Applies the map to every row.
     #[must_use]
     pub fn apply(&self, inputs: &Table) -> Table {
@@ -259,6 +276,19 @@ mod tests {
         let white = map.apply(&inputs);
         assert!((white.values[1] - white.values[0]).abs() > 50.0);
         assert!(Spread::fit(&inputs, &labels, 1).is_err() && Spread::fit(&inputs, &labels[1..], 2).is_err());
+    }
+
+    #[test]
+    fn centred_logits_have_the_same_differences_and_sum_to_zero() {
+        let layer = Affine { weight: vec![1.0, 2.0, 4.0, -1.0, 4.0, 5.0], bias: vec![3.0, 0.0, -6.0] };
+        let rows = Table::from_rows(&[[1.0_f32, -2.0], [0.5, 7.0]]).unwrap();
+        let (before, after) = (layer.apply(&rows), layer.centred().apply(&rows));
+        for (before, after) in before.iter().zip(after.iter()) {
+            assert!(after.iter().sum::<f32>().abs() < 1e-5, "{after:?}");
+            for class in 1..3 {
+                assert!((before[class] - before[0] - after[class] + after[0]).abs() < 1e-5);
+            }
+        }
     }
 
     #[test]

@@ -38,18 +38,6 @@ pub fn scores(means: &[Table], variances: &[Table]) -> Result<Vec<f32>> {
     Ok((0..first.rows).map(|r| row(r).min(f64::from(f32::MAX)) as f32).collect())
 }
 
-/// Mean prediction of the members.
-///
-/// # Errors
-/// No member, or differing shapes.
-pub fn mean(means: &[Table]) -> Result<Table> {
-    let first = means.first().ok_or_else(|| anyhow::anyhow!("an ensemble has a member"))?;
-    ensure!(means.iter().all(|m| (m.rows, m.cols) == (first.rows, first.cols)), "members differ in shape");
-    let average = |i| means.iter().map(|m| f64::from(m.values[i])).sum::<f64>() / means.len() as f64;
-    let values = (0..first.values.len()).map(|i| average(i) as f32).collect();
-    Table::new(first.rows, first.cols, values)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,7 +48,6 @@ mod tests {
         let variances = [Table::column(vec![0.5, 2.0]), Table::column(vec![1.5, 4.0])];
         assert_eq!(scores(&means, &variances).unwrap(), [2.0, 3.0]);
         assert_eq!(scores(&means, &[]).unwrap(), [1.0, 0.0]);
-        assert_eq!(mean(&means).unwrap().values, [2.0, 5.0]);
         assert!(scores(&means, &variances[..1]).is_err());
         assert!(scores(&[], &[]).is_err());
     }

@@ -12,10 +12,10 @@ use burn::tensor::{Tensor, TensorData};
 
 use crate::{
     config::{Experiment, OutputVariance},
-    data::{Scale, Split, Table, Targets},
+    data::{Scale, Split, Table},
     learn::{
         optimiser::Optimiser,
-        run::{Setting, examples, input_scale},
+        run::{Setting, examples, input_scale, predicted},
     },
     model::{
         dense::{Dense, Mlp},
@@ -41,12 +41,7 @@ pub struct NetworkWithoutBottleneck {
 /// When the experiment contradicts itself.
 pub fn train(experiment: &Experiment, split: &Split, setting: &Setting) -> Result<NetworkWithoutBottleneck> {
     experiment.check()?;
-    let (output, target_scale) = match &split.targets {
-        Targets::Regression(values) => {
-            (Output::Regression(values.cols, experiment.objective.variance), Some(Scale::fit(values)))
-        }
-        Targets::Classes { count, .. } => (Output::Classes(*count), None),
-    };
+    let (output, target_scale) = predicted(experiment, &split.targets);
     let input_scale = input_scale(experiment.backbone.standardise, &split.inputs);
     let examples = examples(split, &input_scale, target_scale.as_ref(), &setting.device);
     let device = setting.device.clone().autodiff();
@@ -65,10 +60,9 @@ pub fn train(experiment: &Experiment, split: &Split, setting: &Setting) -> Resul
     let config = &experiment.optimiser;
     let mut optimiser = Optimiser::of(config);
     let (count, epochs) = (examples.len(), experiment.training.epochs);
-    let size = if experiment.training.batch == 0 { count } else { experiment.training.batch };
     for epoch in 0..epochs {
         let order = Random::new(setting.seed, &format!("order {epoch}")).permutation(count);
-        let batches: Vec<_> = order.chunks(size.max(1)).collect();
+        let batches: Vec<_> = order.chunks(experiment.training.batch_of(count).max(1)).collect();
         for (step, rows) in batches.iter().enumerate() {
             let (x, wanted) = examples.select(rows);
             let outputs = plain.forward(x.autodiff());

@@ -33,7 +33,6 @@ pub struct Classification {
 }
 
 /// Row-wise softmax, summed in f64.
-#[must_use]
 pub fn softmax(logits: &Table) -> Table {
     let mut values = Vec::with_capacity(logits.values.len());
     for row in logits.iter() {
@@ -46,14 +45,12 @@ pub fn softmax(logits: &Table) -> Table {
 }
 
 /// Index of the largest entry of each row; the first one on a tie.
-#[must_use]
 pub fn predictions(table: &Table) -> Vec<u32> {
     let best = |row: &[f32]| (1..row.len()).fold(0, |best, j| if row[j] > row[best] { j } else { best });
     table.iter().map(|row| best(row) as u32).collect()
 }
 
 /// Whether each row's largest entry is the right class.
-#[must_use]
 pub fn correct(table: &Table, labels: &[u32]) -> Vec<bool> {
     predictions(table).iter().zip(labels).map(|(p, l)| p == l).collect()
 }

@@ -63,7 +63,6 @@ fn gaussian_nll(residuals: &[f64], variances: &[f32]) -> Result<f64> {
 }
 
 /// Share of targets within `half_width` of the prediction: how honest a band is.
-#[must_use]
 pub fn coverage(predicted: &[f32], half_width: &[f32], targets: &[f32]) -> f64 {
     let inside =
         predicted.iter().zip(half_width).zip(targets).filter(|((p, w), t)| (*p - *t).abs() <= **w).count();

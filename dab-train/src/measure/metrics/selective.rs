@@ -37,7 +37,6 @@ impl Selective {
 }
 
 /// Losses (1 = wrong) for classification.
-#[must_use]
 pub fn errors(correct: &[bool]) -> Vec<f32> {
     correct.iter().map(|&c| f32::from(u8::from(!c))).collect()
 }

@@ -27,7 +27,6 @@ pub struct Summary {
 
 impl Summary {
     /// Summarises `values`; `None` when there are none.
-    #[must_use]
     pub fn of(values: &[f64]) -> Option<Self> {
         let count = values.len();
         if count == 0 {
@@ -42,7 +41,6 @@ impl Summary {
     }
 
     /// `mean ± sd` with `digits` decimals; the mean alone for one value.
-    #[must_use]
     pub fn show(&self, digits: usize) -> String {
         if self.count > 1 {
             format!("{:.digits$} ± {:.digits$}", self.mean, self.sd)

@@ -34,7 +34,6 @@ fn trusting(config: Config, before: &[f32]) -> Option<(Monitor, u32)> {
 }
 
 /// When a recorded fault is found after the normal operation in `before`; `None` if it is not, or trust was lost before.
-#[must_use]
 pub fn of_fault(config: Config, before: &[f32], fault: &FaultLog) -> Option<Found> {
     let (mut monitor, mut now) = trusting(config, before)?;
     for (i, &score) in fault.scores.iter().enumerate() {
@@ -52,7 +51,6 @@ const PLACES: usize = 8;
 
 /// Median ticks until scores that rise by `shift`, within `ramp` ticks, are found, and why; `limit` where they are not. The
 /// fault begins at several places of the log.
-#[must_use]
 pub fn of_shift(config: Config, log: &[f32], shift: f32, ramp: usize, limit: usize) -> Found {
     let lead = config.min_dwell as usize + 2 * config.window as usize + config.drift.block as usize;
     let mut found: Vec<Found> = Vec::new();

@@ -1,8 +1,10 @@
 //! A monitor's configuration as a file: TOML for `dab monitor replay` and Python, a header for C, a constant for Rust.
 
 use std::fmt::Write;
+use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use dab_core::Model;
 use dab_core::monitor::{Config, Drift, LEVELS, Monitor};
 use serde::Deserialize;
 
@@ -73,6 +75,25 @@ fn floats(xs: &[f32], suffix: &str) -> String {
 }
 
 impl MonitorFile {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// When it cannot be read, and as [`MonitorFile::parse`].
+    pub fn open(path: &Path) -> Result<Self> {
+        let shown = || format!("`{}`", path.display());
+        let text = std::fs::read_to_string(path).with_context(shown)?;
+        Self::parse(&text).with_context(shown)
+    }
+
+    /// What the file of a model says; `None` if it has no monitor.
+    #[must_use]
+    pub fn of_model(model: &Model<'_>) -> Option<Self> {
+        let (config, tick) = model.monitor_config().zip(model.monitor_tick())?;
+        // The file has four bytes for it: a tick that was written as 0.01 is the number 0.01, not the nearest of these.
+        let tick = tick.to_string().parse().unwrap_or_else(|_| tick.into());
+        Some(Self { config, tick })
+    }
+
     /// Reads the text of a file.
     ///
     /// # Errors
@@ -104,7 +125,6 @@ impl MonitorFile {
     }
 
     /// The file, with what is known of the configuration.
-    #[must_use]
     pub fn toml(&self, tuned: &Tuned, budget: f64, confidence: f64) -> String {
         let Config { drift, .. } = &self.config;
         let c = &self.config;
@@ -146,7 +166,6 @@ impl MonitorFile {
     }
 
     /// A header for C and C++.
-    #[must_use]
     pub fn c(&self, stem: &str) -> String {
         let Config { window, enter_votes, exit_votes, min_dwell, timeout, reject_votes, enter, exit, drift } =
             self.config;
@@ -175,7 +194,6 @@ impl MonitorFile {
     }
 
     /// A constant for Rust.
-    #[must_use]
     pub fn rust(&self) -> String {
         let Config { window, enter_votes, exit_votes, min_dwell, timeout, reject_votes, enter, exit, drift } =
             self.config;

@@ -14,7 +14,6 @@ pub mod tune;
 
 /// The largest mean number of events that is compatible with `count` of them at that confidence (Garwood): the mean at
 /// which seeing so few has the probability 1 − confidence.
-#[must_use]
 pub fn upper_mean(count: u64, confidence: f64) -> f64 {
     let at_most = |mean: f64| {
         // P(Poisson(mean) ≤ count), by terms relative to the largest: no overflow for large counts.
@@ -30,7 +29,6 @@ pub fn upper_mean(count: u64, confidence: f64) -> f64 {
 }
 
 /// Most events that may be seen so that [`upper_mean`] is within `mean`; `None` if not even none may.
-#[must_use]
 pub fn allowed_count(mean: f64, confidence: f64) -> Option<u64> {
     if upper_mean(0, confidence) > mean {
         return None;

@@ -36,7 +36,6 @@ impl Ranked {
 
 /// The largest value of the statistic in each piece of `piece` scores, largest piece first. Scores that are not finite
 /// are left out: rejected inputs have a channel of their own.
-#[must_use]
 pub fn peaks(logs: &[Vec<f32>], piece: usize, votes: usize, window: usize) -> Vec<f32> {
     let mut found = Vec::new();
     for log in logs {
@@ -54,7 +53,6 @@ pub fn peaks(logs: &[Vec<f32>], piece: usize, votes: usize, window: usize) -> Ve
 }
 
 /// Means of blocks of `block` finite scores, each at most `most`, as the device computes them, in their order.
-#[must_use]
 pub fn block_means(logs: &[Vec<f32>], block: usize, most: f32) -> Vec<f32> {
     let mut means = Vec::new();
     for log in logs {
@@ -72,7 +70,6 @@ pub fn block_means(logs: &[Vec<f32>], block: usize, most: f32) -> Vec<f32> {
 }
 
 /// Correlation of neighbours; 0 without a spread.
-#[must_use]
 pub fn neighbour_correlation(xs: &[f32]) -> f64 {
     let mean = xs.iter().map(|&x| f64::from(x)).sum::<f64>() / xs.len().max(1) as f64;
     let centred = |x: f32| f64::from(x) - mean;
@@ -82,7 +79,6 @@ pub fn neighbour_correlation(xs: &[f32]) -> f64 {
 }
 
 /// Quantiles of the finite scores, by an even sample of at most a million of them.
-#[must_use]
 pub fn quantiles<const N: usize>(logs: &[Vec<f32>], at: [f64; N]) -> Option<[f32; N]> {
     const SAMPLE: usize = 1_000_000;
     let total: usize = logs.iter().map(Vec::len).sum();
@@ -96,7 +92,6 @@ pub fn quantiles<const N: usize>(logs: &[Vec<f32>], at: [f64; N]) -> Option<[f32
 
 /// The threshold that a stream with these peaks (largest first, of `hours`) exceeds `rate` times an hour, by the mean
 /// excess of the largest tenth: an exponential tail, which a Gaussian's lies below.
-#[must_use]
 pub fn level_at(peaks: &[f32], hours: f64, rate: f64) -> f32 {
     let top = (peaks.len() / 10).clamp(10, 200).min(peaks.len().saturating_sub(1));
     let wanted = hours * rate;

@@ -148,7 +148,6 @@ impl Replay {
     }
 
     /// Ticks so far.
-    #[must_use]
     pub fn ticks(&self) -> u64 {
         self.states.iter().sum()
     }

@@ -48,19 +48,9 @@ pub fn calibration(title: &str, channels: &[Channel]) -> Result<Drawing> {
         channels.iter().enumerate().map(|(i, c)| Entry::new(c.name, color(i), Mark::Line)).collect();
     legend.push(Entry::new("as promised", INK, Mark::Dashed));
     legend.push(Entry::new("chance, 95 % of the time", MUTED, Mark::Area(OPACITY)));
-    let percent = |label: &'static str, end: f64| Axis {
-        format: &style::percent,
-        ticks: 5,
-        ..Axis::new(label, 0.0..end)
-    };
-    let frame = Frame {
-        title,
-        x: percent("promised false alarms", widest),
-        y: percent("actual false alarms", top),
-        legend,
-        grid: true,
-    };
-    style::draw(frame, |chart| {
+    let x = Axis { ticks: 5, ..Axis::percent("promised false alarms", 0.0..widest) };
+    let y = Axis { ticks: 5, ..Axis::percent("actual false alarms", 0.0..top) };
+    style::draw(Frame::new(title, x, y, legend), |chart| {
         let upper = rates.iter().zip(&band).map(|(&rate, range)| (f64::from(rate), range[1].min(top)));
         let lower = rates.iter().zip(&band).rev().map(|(&rate, range)| (f64::from(rate), range[0]));
         chart.draw_series([Polygon::new(upper.chain(lower).collect::<Vec<_>>(), MUTED.mix(OPACITY))])?;

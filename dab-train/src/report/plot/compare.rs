@@ -8,6 +8,11 @@ use super::style::{self, Axis, Drawing, Entry, Frame, INK, MUTED, Mark, PX};
 
 /// Height of the text above the dots of a lane, as a share of the lane.
 const ABOVE: f64 = 0.42;
+/// Pixels that a lane needs for its name and its dots, and pixels of the axis below all of them.
+const LANE: i32 = 46;
+const AXIS: i32 = 62;
+/// Characters of a run's name in the legend.
+const NAME: usize = 32;
 
 /// A share between 0 and 1 that every run may have: its mean and its spread over seeds.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,7 +35,7 @@ pub fn compare(title: &str, runs: &[String], lanes: &[Lane]) -> Result<Drawing> 
     let x = x.start.max(-0.02)..x.end.min(1.02);
     let legend = runs.iter().enumerate().map(|(run, name)| {
         let (color, second) = style::series_color(run);
-        Entry::new(name.clone(), color, if second { Mark::Cross } else { Mark::Dot })
+        Entry::new(ending(name), color, if second { Mark::Cross } else { Mark::Dot })
     });
     let none = |_: &f64| String::new();
     let frame = Frame {
@@ -40,7 +45,8 @@ pub fn compare(title: &str, runs: &[String], lanes: &[Lane]) -> Result<Drawing> 
         legend: legend.collect(),
         grid: true,
     };
-    style::draw(frame, |chart| {
+    let height = LANE * i32::try_from(lanes.len())? + AXIS;
+    style::draw_as_high_as(height, frame, |chart| {
         for (at, lane) in lanes.iter().enumerate() {
             let top = -(at as f64);
             let (edge, level) = (vec![(x.start, top), (x.end, top)], top - ABOVE - 0.5 * (1.0 - ABOVE));
@@ -67,6 +73,14 @@ pub fn compare(title: &str, runs: &[String], lanes: &[Lane]) -> Result<Drawing> 
     })
 }
 
+/// A name that is too long, without its beginning: folders of runs differ at the end.
+fn ending(name: &str) -> String {
+    match name.chars().count().checked_sub(NAME) {
+        Some(over @ 1..) => std::iter::once('…').chain(name.chars().skip(over + 1)).collect(),
+        _ => name.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,5 +100,18 @@ mod tests {
         assert_eq!(svg.matches("<circle").count(), 3 + runs.len(), "{svg}");
         assert!(svg.contains("AUROC far") && svg.contains(">one<") && svg.contains("better is to the right"));
         assert!(compare("Runs", &runs, &[lane("accuracy", &[None, None])]).is_err());
+    }
+
+    #[test]
+    fn many_lanes_make_the_plot_higher_and_long_names_keep_their_ends() {
+        let lane = |i: usize| Lane { name: format!("AUROC {i}"), values: vec![Some((0.9, 0.0)); 2] };
+        let lanes: Vec<Lane> = (0..12).map(lane).collect();
+        let runs = [1, 2].map(|i| format!("results/of/a/contest/with/many/parts/run-{i}"));
+        let drawing = compare("Runs", &runs, &lanes).unwrap();
+        assert_eq!(drawing.height, 12 * LANE + AXIS);
+        assert!(drawing.file().contains(&format!("height=\"{}\"", drawing.height)));
+        assert!(compare("Runs", &runs, &lanes[..2]).unwrap().height < drawing.height);
+        let names: Vec<&str> = drawing.legend.iter().map(|entry| entry.name.as_str()).collect();
+        assert_eq!(names, ["…a/contest/with/many/parts/run-1", "…a/contest/with/many/parts/run-2"]);
     }
 }

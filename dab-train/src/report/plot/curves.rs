@@ -5,11 +5,9 @@
 //! A curve's figure of merit stands in the legend, so that the reader need not integrate by eye; a ROC
 //! draws the chance diagonal, a risk–coverage plot ends at the plain error rate.
 
-use anyhow::{Result, ensure};
-use plotters::prelude::*;
-
 use super::style::{self, Axis, Drawing, Entry, Frame, MUTED, Mark};
 use crate::measure::metrics::Positive;
+use anyhow::{Result, ensure};
 
 /// One named curve with its figure of merit.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,12 +34,7 @@ fn draw_curves(chart: &mut style::Chart, curves: &[Curve]) -> Result<()> {
     for (i, curve) in curves.iter().enumerate().rev() {
         let (color, dashed) = style::series_color(i);
         let stroke = style::stroke(color, if i == 0 { 3 } else { 2 });
-        let points = style::thinned(&curve.points);
-        if dashed {
-            chart.draw_series(style::dashed(points, (8, 4), stroke))?;
-        } else {
-            chart.draw_series(LineSeries::new(points, stroke))?;
-        }
+        style::line(chart, style::thinned(&curve.points), dashed.then_some((8, 4)), stroke)?;
     }
     Ok(())
 }
@@ -58,14 +51,8 @@ pub fn roc(title: &str, positive: Positive, curves: &[Curve]) -> Result<Drawing>
     };
     let mut entries = legend(curves);
     entries.push(Entry::new("0.500  chance", MUTED, Mark::Dashed));
-    let frame = Frame {
-        title,
-        x: Axis { format: &style::percent, ..Axis::new("false alarms among test inputs", 0.0..1.0) },
-        y: Axis { format: &style::percent, ..Axis::new(label, 0.0..1.0) },
-        legend: entries,
-        grid: true,
-    };
-    style::draw(frame, |chart| {
+    let x = Axis::percent("false alarms among test inputs", 0.0..1.0);
+    style::draw(Frame::new(title, x, Axis::percent(label, 0.0..1.0), entries), |chart| {
         chart.draw_series(style::dashed(vec![(0.0, 0.0), (1.0, 1.0)], (5, 5), style::stroke(MUTED, 1)))?;
         draw_curves(chart, curves)
     })
@@ -81,26 +68,14 @@ pub fn risk_coverage(title: &str, risk: &str, curves: &[Curve]) -> Result<Drawin
     let top = all.filter(|p| p.0 >= 0.05).map(|p| p.1).fold(0.0, f64::max);
     ensure!(!curves.is_empty(), "no curve to draw");
     let top = if top > 0.0 { top * 1.08 } else { 1.0 };
-    let shares = top <= 1.0;
     let label = format!("{risk} among the answered");
     let clipped: Vec<Curve> = curves
         .iter()
         .map(|c| Curve { points: c.points.iter().map(|p| (p.0, p.1.min(top))).collect(), ..c.clone() })
         .collect();
-    let frame = Frame {
-        title,
-        x: Axis {
-            format: &style::percent,
-            ..Axis::new("coverage: share answered, most certain first", 0.0..1.0)
-        },
-        y: Axis {
-            format: if shares { &style::percent } else { &style::number },
-            ..Axis::new(&label, 0.0..top)
-        },
-        legend: legend(curves),
-        grid: true,
-    };
-    style::draw(frame, |chart| draw_curves(chart, &clipped))
+    let x = Axis::percent("coverage: share answered, most certain first", 0.0..1.0);
+    let y = if top <= 1.0 { Axis::percent(&label, 0.0..top) } else { Axis::new(&label, 0.0..top) };
+    style::draw(Frame::new(title, x, y, legend(curves)), |chart| draw_curves(chart, &clipped))
 }
 
 #[cfg(test)]

@@ -113,34 +113,21 @@ pub fn score_histogram(histogram: &Histogram) -> Result<Drawing> {
     } else {
         Axis::new(&label, range)
     };
-    let frame = Frame {
-        title,
-        x,
-        y: Axis { format: &style::percent, ..Axis::new("share of the set", 0.0..top * 1.08) },
-        legend,
-        grid: true,
-    };
-    style::draw(frame, |chart| {
+    let y = Axis::percent("share of the set", 0.0..top * 1.08);
+    style::draw(Frame::new(title, x, y, legend), |chart| {
         chart.draw_series([Polygon::new(outlines[0].clone(), BLUE.mix(OPACITY))])?;
         for (i, outline) in outlines.into_iter().enumerate() {
             let (color, dashed) = style::series_color(i);
             let stroke = style::stroke(color, 2);
             // A line along zero would hide the axis: only the occupied runs are drawn.
             for run in outline.chunk_by(|a, b| a.1 > 0.0 || b.1 > 0.0).filter(|run| run.len() > 1) {
-                if dashed {
-                    chart.draw_series(style::dashed(run.to_vec(), (8, 4), stroke))?;
-                } else {
-                    chart.draw_series(LineSeries::new(run.iter().copied(), stroke))?;
-                }
+                style::line(chart, run.to_vec(), dashed.then_some((8, 4)), stroke)?;
             }
         }
         for ((_, threshold), mark) in marks() {
             let x = place(f64::from(*threshold));
-            let (line, stroke) = (vec![(x, 0.0), (x, top * 1.08)], style::stroke(INK, 1));
-            match mark {
-                Mark::Dashed => drop(chart.draw_series(style::dashed(line, (6, 4), stroke))?),
-                _ => drop(chart.draw_series(LineSeries::new(line, stroke))?),
-            }
+            let dashes = (mark == Mark::Dashed).then_some((6, 4));
+            style::line(chart, vec![(x, 0.0), (x, top * 1.08)], dashes, style::stroke(INK, 1))?;
         }
         Ok(())
     })

@@ -11,6 +11,7 @@
 //! projected with it, so a far set looks far instead of bending the plane to itself.
 
 use anyhow::{Result, ensure};
+use nalgebra::{DMatrix, DVector, Dyn};
 use plotters::prelude::*;
 
 use super::style::{self, Axis, Drawing, Entry, Frame, INK, MUTED, Mark, PX};
@@ -68,8 +69,8 @@ impl PlaneCode {
 /// The plane of the two leading principal axes of a set of points.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plane {
-    centre: Vec<f64>,
-    axes: [Vec<f64>; 2],
+    centre: DVector<f64>,
+    axes: [DVector<f64>; 2],
 }
 
 impl Plane {
@@ -80,18 +81,14 @@ impl Plane {
     pub fn fit(table: &Table) -> Result<Self> {
         ensure!(table.rows > 0 && table.cols > 0, "no points to draw");
         let dim = table.cols;
-        let centre: Vec<f64> = table.column_stats().iter().map(|s| s.mean).collect();
-        let mut covariance = vec![0.0; dim * dim];
-        for row in table.iter() {
-            let r: Vec<f64> = row.iter().zip(&centre).map(|(&x, c)| f64::from(x) - c).collect();
-            for (i, a) in r.iter().enumerate() {
-                covariance[i * dim..(i + 1) * dim].iter_mut().zip(&r).for_each(|(c, b)| *c += a * b);
-            }
-        }
-        let (mut u, mut v) = (vec![1.0; dim], (0..dim).map(|i| i as f64 + 0.5).collect::<Vec<f64>>());
+        let centre = DVector::from_iterator(dim, table.column_stats().iter().map(|s| s.mean));
+        let centred = DMatrix::from_fn(table.rows, dim, |i, j| f64::from(table.row(i)[j]) - centre[j]);
+        let covariance = centred.tr_mul(&centred);
+        let (mut u, mut v) = (DVector::repeat(dim, 1.0), DVector::from_fn(dim, |i, _| i as f64 + 0.5));
         for _ in 0..ITERATIONS {
-            u = unit(times(&covariance, &u), &[]);
-            v = unit(times(&covariance, &v), &u);
+            u = unit(&covariance * u);
+            v = &covariance * v;
+            v = unit(&v - &u * u.dot(&v));
         }
         Ok(Self { centre, axes: [u, v] })
     }
@@ -106,10 +103,8 @@ impl Plane {
     }
 
     fn point(&self, row: &[f32]) -> (f64, f64) {
-        let along = |axis: &[f64]| {
-            row.iter().zip(&self.centre).zip(axis).map(|((&x, c), a)| (f64::from(x) - c) * a).sum::<f64>()
-        };
-        (along(&self.axes[0]), along(&self.axes[1]))
+        let offset = wide(row) - &self.centre;
+        (offset.dot(&self.axes[0]), offset.dot(&self.axes[1]))
     }
 
     /// The code with this mean and covariance, which is a diagonal or a whole matrix.
@@ -120,34 +115,24 @@ impl Plane {
         let dim = self.centre.len();
         ensure!(mean.len() == dim, "a code of {} dimensions in {dim}", mean.len());
         ensure!(cov.len() == dim || cov.len() == dim * dim, "a covariance of {} numbers", cov.len());
-        let cov: Vec<f64> = cov.iter().map(|&x| f64::from(x)).collect();
-        let turned = |axis: &[f64]| -> Vec<f64> {
-            if cov.len() == dim {
-                cov.iter().zip(axis).map(|(c, a)| c * a).collect()
-            } else {
-                times(&cov, axis)
-            }
+        let (diagonal, cov) = (cov.len() == dim, wide(cov));
+        let turned = |axis: &DVector<f64>| match diagonal {
+            true => cov.component_mul(axis),
+            false => cov.clone().reshape_generic(Dyn(dim), Dyn(dim)) * axis,
         };
-        let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
         let [u, v] = &self.axes;
         let (su, sv) = (turned(u), turned(v));
-        Ok(PlaneCode { mean: self.point(mean), cov: [dot(u, &su), dot(u, &sv), dot(v, &sv)] })
+        Ok(PlaneCode { mean: self.point(mean), cov: [u.dot(&su), u.dot(&sv), v.dot(&sv)] })
     }
 }
 
-fn times(matrix: &[f64], x: &[f64]) -> Vec<f64> {
-    matrix.chunks_exact(x.len()).map(|row| row.iter().zip(x).map(|(a, b)| a * b).sum()).collect()
+fn wide(values: &[f32]) -> DVector<f64> {
+    DVector::from_iterator(values.len(), values.iter().map(|&x| f64::from(x)))
 }
 
-/// `x` without its part along `other`, at length 1; zero stays zero.
-fn unit(mut x: Vec<f64>, other: &[f64]) -> Vec<f64> {
-    let along: f64 = x.iter().zip(other).map(|(a, b)| a * b).sum();
-    x.iter_mut().zip(other).for_each(|(a, b)| *a -= along * b);
-    let length = x.iter().map(|a| a * a).sum::<f64>().sqrt();
-    if length > 0.0 {
-        x.iter_mut().for_each(|a| *a /= length);
-    }
-    x
+/// `x` at length 1; zero stays zero.
+fn unit(x: DVector<f64>) -> DVector<f64> {
+    x.try_normalize(0.0).unwrap_or(x)
 }
 
 /// Groups as coloured dots, OOD groups as small grey crosses, codes as large black ones with their ellipses.
@@ -187,14 +172,9 @@ pub fn latent_scatter(title: &str, groups: &[Group], codes: &[PlaneCode]) -> Res
     if !outlines.is_empty() {
         legend.push(Entry::new("codes, 2 standard deviations", INK, Mark::Thin));
     }
-    let frame = Frame {
-        title,
-        x: Axis::new("first principal axis of the latent means", x.clone()),
-        y: Axis::new("second principal axis", y.clone()),
-        legend,
-        grid: true,
-    };
-    style::draw(frame, |chart| {
+    let first = Axis::new("first principal axis of the latent means", x.clone());
+    let second = Axis::new("second principal axis", y.clone());
+    style::draw(Frame::new(title, first, second, legend), |chart| {
         for (i, group) in groups.iter().enumerate() {
             let color = style::series_color(i).0.mix(0.55);
             let stride = group.points.len().div_ceil(POINTS).max(1);

@@ -63,14 +63,8 @@ pub fn rate_distortion(
     legend.extend(budget.map(|_| Entry::new("the budget", INK, Mark::Dashed)));
     let (label, found) = (format!("{cost}, logarithmic"), format!("AUROC on left-out {hidden}"));
     let decade = |x: &f64| engineering(10f64.powf(*x));
-    let frame = Frame {
-        title,
-        x: Axis { format: &decade, ticks: 5, ..Axis::new(&label, x) },
-        y: Axis::new(&found, y.clone()),
-        legend,
-        grid: true,
-    };
-    style::draw(frame, |chart| {
+    let costs = Axis { format: &decade, ticks: 5, ..Axis::new(&label, x) };
+    style::draw(Frame::new(title, costs, Axis::new(&found, y.clone()), legend), |chart| {
         if let Some(budget) = budget {
             let line = vec![(budget, y.start), (budget, y.end)];
             chart.draw_series(style::dashed(line, (6, 4), style::stroke(INK, 1)))?;

@@ -97,14 +97,8 @@ pub fn regression(figure: &RegressionFigure) -> Result<Drawing> {
     if truth.is_some() {
         legend.push(Entry::new("truth", INK, Mark::Dashed));
     }
-    let frame = Frame {
-        title: figure.title,
-        x: Axis::new(figure.axes.0, x),
-        y: Axis::new(figure.axes.1, y),
-        legend,
-        grid: true,
-    };
-    style::draw(frame, |chart| {
+    let (x, y) = (Axis::new(figure.axes.0, x), Axis::new(figure.axes.1, y));
+    style::draw(Frame::new(figure.title, x, y, legend), |chart| {
         chart.draw_series([Polygon::new(outline, PALETTE[5].mix(OPACITY))])?;
         if let Some(truth) = truth {
             chart.draw_series(style::dashed(truth, (7, 5), style::stroke(INK, 2)))?;

@@ -37,7 +37,7 @@ pub(super) const PX: i32 = 8;
 const SIZE: (i32, i32) = (480, 320);
 /// Pixels that a file has beside the plot: the head with the title, the column of the legend, a line of it.
 const HEAD: i32 = 44;
-const LEGEND: i32 = 240;
+const LEGEND: i32 = 264;
 const LEGEND_LINE: i32 = 22;
 /// Legend entries that are shown, and characters per entry in a file.
 const LEGEND_ENTRIES: usize = 14;
@@ -78,7 +78,6 @@ impl Entry {
     }
 
     /// The mark as SVG elements in a box of 26 × 14.
-    #[must_use]
     pub fn key(&self) -> String {
         let RGBColor(r, g, b) = self.color;
         let color = format!("#{r:02X}{g:02X}{b:02X}");
@@ -110,14 +109,15 @@ pub struct Drawing {
     pub legend: Vec<Entry>,
     /// The plot alone, as SVG.
     pub plot: String,
+    /// Its height in pixels.
+    pub height: i32,
 }
 
 impl Drawing {
     /// Everything in one SVG with a white ground, for a file.
-    #[must_use]
     pub fn file(&self) -> String {
         let column = if self.legend.is_empty() { 0 } else { LEGEND };
-        let (width, height) = (SIZE.0 + column, SIZE.1 + HEAD);
+        let (width, height) = (SIZE.0 + column, self.height + HEAD);
         let place = format!("<svg x=\"0\" y=\"{HEAD}\" ");
         let mut svg = format!(
             "<svg width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
@@ -162,6 +162,11 @@ impl<'a> Axis<'a> {
         Self { label, range, ticks: 6, format: &number }
     }
 
+    /// An axis of shares.
+    pub fn percent(label: &'a str, range: Range<f64>) -> Self {
+        Self { format: &percent, ..Self::new(label, range) }
+    }
+
     /// A tick's label. Ticks are sums of steps, which miss 0 by a rounding: that is a 0.
     fn label_at(&self, x: f64) -> String {
         let rounding = 1e-9 * (self.range.end - self.range.start);
@@ -179,6 +184,13 @@ pub(super) struct Frame<'a> {
     pub grid: bool,
 }
 
+impl<'a> Frame<'a> {
+    /// A frame with grid lines.
+    pub fn new(title: &'a str, x: Axis<'a>, y: Axis<'a>, legend: Vec<Entry>) -> Self {
+        Self { title, x, y, legend, grid: true }
+    }
+}
+
 /// A line of `width` pixels.
 pub(super) fn stroke(color: impl Color, width: u32) -> ShapeStyle {
     color.stroke_width(width * PX as u32)
@@ -191,6 +203,20 @@ pub(super) fn dashed(
     style: ShapeStyle,
 ) -> DashedLineSeries<std::vec::IntoIter<(f64, f64)>, i32> {
     DashedLineSeries::new(points, on * PX, off * PX, style)
+}
+
+/// A line, with dashes of these lengths if there are any.
+pub(super) fn line(
+    chart: &mut Chart,
+    points: Vec<(f64, f64)>,
+    dashes: Option<(i32, i32)>,
+    style: ShapeStyle,
+) -> Result<()> {
+    match dashes {
+        Some(dashes) => chart.draw_series(dashed(points, dashes, style))?,
+        None => chart.draw_series(LineSeries::new(points, style))?,
+    };
+    Ok(())
 }
 
 /// The colour of series `i`, and whether it is dashed to tell it from series `i − 8`.
@@ -208,7 +234,7 @@ pub(super) fn number(x: &f64) -> String {
     if short == "-0" { "0".into() } else { short.replace('-', "−") }
 }
 
-pub(super) fn percent(x: &f64) -> String {
+fn percent(x: &f64) -> String {
     format!("{} %", number(&(x * 100.0)))
 }
 
@@ -249,13 +275,23 @@ pub(super) fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
 
 /// Draws the frame, then the data.
 pub(super) fn draw(frame: Frame, data: impl FnOnce(&mut Chart) -> Result<()>) -> Result<Drawing> {
+    draw_as_high_as(SIZE.1, frame, data)
+}
+
+/// [`draw`] with a plot of at least the usual height, in pixels.
+pub(super) fn draw_as_high_as(
+    height: i32,
+    frame: Frame,
+    data: impl FnOnce(&mut Chart) -> Result<()>,
+) -> Result<Drawing> {
+    let height = height.max(SIZE.1);
     for axis in [&frame.x, &frame.y] {
         let Range { start, end } = axis.range;
         ensure!(start.is_finite() && end.is_finite() && start < end, "{}: no range to draw", axis.label);
     }
     let mut svg = String::new();
     {
-        let units = ((SIZE.0 * PX) as u32, (SIZE.1 * PX) as u32);
+        let units = ((SIZE.0 * PX) as u32, (height * PX) as u32);
         let root = SVGBackend::with_string(&mut svg, units).into_drawing_area();
         let mut chart = ChartBuilder::on(&root)
             .margin_left(4 * PX)
@@ -286,15 +322,15 @@ pub(super) fn draw(frame: Frame, data: impl FnOnce(&mut Chart) -> Result<()>) ->
         data(&mut chart)?;
         root.present()?;
     }
-    let units = format!("width=\"{}\" height=\"{}\"", SIZE.0 * PX, SIZE.1 * PX);
-    let plot = svg.replacen(&units, &format!("width=\"{}\" height=\"{}\"", SIZE.0, SIZE.1), 1);
+    let units = format!("width=\"{}\" height=\"{}\"", SIZE.0 * PX, height * PX);
+    let plot = svg.replacen(&units, &format!("width=\"{}\" height=\"{height}\"", SIZE.0), 1);
     let mut legend = frame.legend;
     if legend.len() > LEGEND_ENTRIES {
         let more = format!("and {} more", legend.len() + 1 - LEGEND_ENTRIES);
         legend.truncate(LEGEND_ENTRIES - 1);
         legend.push(Entry::new(more, MUTED, Mark::None));
     }
-    Ok(Drawing { title: frame.title.to_owned(), legend, plot: plot.trim().to_owned() })
+    Ok(Drawing { title: frame.title.to_owned(), legend, plot: plot.trim().to_owned(), height })
 }
 
 #[cfg(test)]

@@ -44,14 +44,8 @@ pub fn timeline(title: &str, found: &Timeline, config: &Config, tick: f64) -> Re
     ];
     legend.extend(active.map(|&(_, name, color)| Entry::new(name, color, Mark::Area(0.35))));
     let label = format!("time, {unit}");
-    let frame = Frame {
-        title,
-        x: Axis::new(&label, 0.0..(end / divisor).max(1e-9)),
-        y: Axis::new("score, nats", y.clone()),
-        legend,
-        grid: true,
-    };
-    style::draw(frame, |chart| {
+    let time = Axis::new(&label, 0.0..(end / divisor).max(1e-9));
+    style::draw(Frame::new(title, time, Axis::new("score, nats", y.clone()), legend), |chart| {
         for (i, piece) in found.pieces.iter().enumerate().filter(|(_, piece)| piece.distrusted > 0) {
             let reason = REASONS.iter().find(|(why, ..)| piece.why & why.bits() != 0);
             let color = reason.map_or(MUTED, |&(.., color)| color);
@@ -86,14 +80,9 @@ pub fn budgets(title: &str, points: &[BudgetPoint]) -> Result<Drawing> {
         .enumerate()
         .map(|(i, &size)| Entry::new(name(size), style::series_color(i).0, Mark::Line))
         .collect();
-    let frame = Frame {
-        title,
-        x: Axis { format: &power, ..Axis::new("false alarms an hour", x) },
-        y: Axis { format: &power, ..Axis::new("seconds until found", style::padded(delays, 0.08)) },
-        legend,
-        grid: true,
-    };
-    style::draw(frame, |chart| {
+    let x = Axis { format: &power, ..Axis::new("false alarms an hour", x) };
+    let y = Axis { format: &power, ..Axis::new("seconds until found", style::padded(delays, 0.08)) };
+    style::draw(Frame::new(title, x, y, legend), |chart| {
         for i in 0..FAULTS.len() {
             let points: Vec<_> = points.iter().map(|p| (log(p.budget), log(p.seconds[i]))).collect();
             let color = style::series_color(i).0;
