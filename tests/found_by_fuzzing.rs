@@ -3,12 +3,19 @@
 use core::ffi::c_void;
 use core::ptr::null;
 
-use dab::assess::{Assessment, dab_assess};
+use dab::assess::{Assessment, DAB_NO_VERDICT, dab_assess};
+use dab::attribute::{dab_assess_without, dab_attribute, dab_input_name, dab_output_name};
 use dab::ellipse::{dab_ellipse_bytes, dab_ellipse_init, dab_ellipse_observe};
+use dab::guard::dab_guard;
 use dab::memory::{MemoryConfig, dab_memory_bytes, dab_memory_init, dab_memory_stats};
 use dab::model::{DAB_MODEL_BYTES, Handle, dab_model_init};
-use dab::status::{DAB_ERR_CONFIG, DAB_ERR_NULL, DAB_ERR_OVERLAP, DAB_OK};
+use dab::monitor::{Monitor, MonitorConfig};
+use dab::status::{
+    DAB_ERR_CONFIG, DAB_ERR_MISALIGNED, DAB_ERR_NO_MONITOR, DAB_ERR_NOT_INITIALIZED, DAB_ERR_NULL,
+    DAB_ERR_OVERLAP, DAB_ERR_STRUCT_SIZE, DAB_OK,
+};
 use dab::taught::{dab_assess_taught, dab_teach};
+use dab::tuned::dab_model_monitor;
 use dab_core::artifact::{AlignedBytes, ArtifactError};
 use dab_core::explore::{Config, Exploration, RestoreError, SAVED_BYTES, Schedule};
 use dab_core::saved::Saved;
@@ -84,6 +91,122 @@ fn an_assessment_over_a_memory_is_never_written() {
         sound.size = size_of::<Assessment>() as u32;
         assert_eq!(dab_assess(handle, null(), 4, scratch, scratch_bytes, &mut sound), DAB_ERR_NULL);
         assert_eq!(sound.uncertainty, f32::MAX);
+    }
+}
+
+/// An assessment from an earlier call that trusts its input.
+fn trusted() -> Assessment {
+    // SAFETY: numbers only, for which zeros are a value.
+    let mut found = unsafe { core::mem::zeroed::<Assessment>() };
+    found.size = size_of::<Assessment>() as u32;
+    (found.verdict, found.flags, found.uncertainty, found.p_value) = (1, 1, 0.5, 0.9);
+    found
+}
+
+#[test]
+fn an_assessment_over_means_or_groups_is_never_written() {
+    let artifact = AlignedBytes::from(&*real()[0].1.to_bytes().expect("a model"));
+    let artifact = artifact.as_slice();
+    let (mut storage, mut scratch) = ([0u64; DAB_MODEL_BYTES / 8], [0f32; 256]);
+    let mut handle: *mut Handle = core::ptr::null_mut();
+    let (input, mut shares) = ([0.5f32; 4], [0f32; 4]);
+    // Four means or groups, and a result that begins at the second one.
+    let mut shared = [0u32; 32];
+    shared[1] = size_of::<Assessment>() as u32;
+    let before = shared;
+    let bytes = size_of_val(&scratch);
+    // SAFETY: every pointer has the memory that its size says; the result lies over what is read, which must be noticed.
+    unsafe {
+        let (to, from) = (storage.as_mut_ptr().cast(), artifact.as_ptr().cast());
+        assert_eq!(dab_model_init(to, DAB_MODEL_BYTES, from, artifact.len(), &mut handle), DAB_OK);
+        let all = shared.as_mut_ptr();
+        let over = all.wrapping_add(1).cast::<Assessment>();
+        let (scratch, input) = (scratch.as_mut_ptr().cast(), input.as_ptr());
+        let odd = all.wrapping_byte_add(2).cast::<f32>().cast_const();
+        for (means, groups, status) in [
+            (all.cast::<f32>().cast_const(), null(), DAB_ERR_OVERLAP),
+            (null(), all.cast_const(), DAB_ERR_OVERLAP),
+            (odd, all.cast_const(), DAB_ERR_MISALIGNED),
+        ] {
+            let found = dab_assess_without(handle, input, 4, means, groups, 0, scratch, bytes, over);
+            assert_eq!(found, status);
+            let (to, none) = (shares.as_mut_ptr(), core::ptr::null_mut());
+            let found = dab_attribute(handle, input, 4, means, groups, to, none, 4, scratch, bytes, over);
+            assert_eq!(found, status);
+            assert_eq!(std::slice::from_raw_parts(all, 32), before, "what the call only reads was written");
+        }
+    }
+}
+
+#[test]
+fn a_guard_without_a_monitor_leaves_no_trust_behind() {
+    let artifact = AlignedBytes::from(&*real()[0].1.to_bytes().expect("a model"));
+    let artifact = artifact.as_slice();
+    let (mut storage, mut scratch) = ([0u64; DAB_MODEL_BYTES / 8], [0f32; 256]);
+    let mut handle: *mut Handle = core::ptr::null_mut();
+    let mut nobody = [0u64; size_of::<Monitor>() / 8];
+    let input = [0.5f32; 4];
+    let bytes = size_of_val(&scratch);
+    // SAFETY: every pointer has the memory that its size says, or is NULL.
+    unsafe {
+        let (to, from) = (storage.as_mut_ptr().cast(), artifact.as_ptr().cast());
+        assert_eq!(dab_model_init(to, DAB_MODEL_BYTES, from, artifact.len(), &mut handle), DAB_OK);
+        let scratch = scratch.as_mut_ptr().cast();
+        for (monitor, status) in [
+            (core::ptr::null_mut(), DAB_ERR_NULL),
+            (nobody.as_mut_ptr().cast::<Monitor>(), DAB_ERR_NOT_INITIALIZED),
+        ] {
+            let (mut out, outputs) = (trusted(), core::ptr::null_mut());
+            let who = dab_guard(handle, monitor, 0, input.as_ptr(), 4, outputs, 0, scratch, bytes, &mut out);
+            assert_eq!(who, status);
+            assert_eq!((out.verdict, out.flags, out.uncertainty), (DAB_NO_VERDICT, 0, f32::MAX));
+        }
+    }
+}
+
+#[test]
+fn a_name_that_cannot_be_had_is_empty_whatever_was_wrong() {
+    let (mut name, mut nobody) = ([b'x'; 8], [0u64; DAB_MODEL_BYTES / 8]);
+    for (model, status) in
+        [(core::ptr::null_mut(), DAB_ERR_NULL), (nobody.as_mut_ptr().cast(), DAB_ERR_NOT_INITIALIZED)]
+    {
+        for ask in [dab_input_name, dab_output_name] {
+            name[0] = b'x';
+            // SAFETY: the name has eight writable bytes; the model is none, which must be noticed.
+            let found = unsafe { ask(model, 0, name.as_mut_ptr().cast(), name.len()) };
+            assert_eq!((found, name[0]), (status, 0));
+        }
+    }
+}
+
+#[test]
+fn a_monitor_that_a_model_does_not_have_has_no_tick_and_no_configuration() {
+    let artifact = AlignedBytes::from(&*real()[0].1.to_bytes().expect("a model"));
+    let artifact = artifact.as_slice();
+    let mut storage = [0u64; DAB_MODEL_BYTES / 8];
+    let mut handle: *mut Handle = core::ptr::null_mut();
+    let mut config = core::mem::MaybeUninit::<MonitorConfig>::zeroed();
+    // SAFETY: every pointer has the memory that its size says, or is NULL; a configuration of zeros is a value.
+    unsafe {
+        let (to, from) = (storage.as_mut_ptr().cast(), artifact.as_ptr().cast());
+        assert_eq!(dab_model_init(to, DAB_MODEL_BYTES, from, artifact.len(), &mut handle), DAB_OK);
+        let config = config.assume_init_mut();
+        let size = size_of::<MonitorConfig>() as u32;
+        let (mut tick, mut ticks) = (0.25f32, [0.25f32; 2]);
+        // The tick, whatever is wrong with the configuration.
+        assert_eq!(dab_model_monitor(handle, core::ptr::null_mut(), &mut tick), DAB_ERR_NULL);
+        assert_eq!(tick, 0.0);
+        (tick, config.size) = (0.25, 7);
+        assert_eq!(dab_model_monitor(handle, config, &mut tick), DAB_ERR_STRUCT_SIZE);
+        assert_eq!(tick, 0.0);
+        (tick, config.size, config.window) = (0.25, size, 9);
+        assert_eq!(dab_model_monitor(handle, config, &mut tick), DAB_ERR_NO_MONITOR);
+        assert_eq!((tick, config.size, config.window), (0.0, size, 0));
+        // The configuration, whatever is wrong with the tick.
+        config.window = 9;
+        let odd = ticks.as_mut_ptr().wrapping_byte_add(1);
+        assert_eq!(dab_model_monitor(handle, config, odd), DAB_ERR_MISALIGNED);
+        assert_eq!((ticks, config.window), ([0.25; 2], 0));
     }
 }
 

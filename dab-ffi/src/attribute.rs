@@ -46,8 +46,9 @@ pub unsafe extern "C" fn dab_attribute(
     out: *mut Assessment,
 ) -> Status {
     let call = Call::new(model, (input, inputs), (scratch, scratch_bytes), out);
+    let asked = (means, groups);
     // SAFETY: `attribute` and `end` check every pointer; the caller promises what dab.h says under "MEMORY".
-    unsafe { call.end(1, attribute(&call, (means, groups), [uncertainty, score], group_count)) }
+    unsafe { end(&call, asked, attribute(&call, asked, [uncertainty, score], group_count)) }
 }
 
 /// # Safety
@@ -99,8 +100,9 @@ pub unsafe extern "C" fn dab_assess_without(
     out: *mut Assessment,
 ) -> Status {
     let call = Call::new(model, (input, inputs), (scratch, scratch_bytes), out);
+    let asked = (means, groups);
     // SAFETY: `without` and `end` check every pointer; the caller promises what dab.h says under "MEMORY".
-    unsafe { call.end(1, without(&call, (means, groups), group as usize)) }
+    unsafe { end(&call, asked, without(&call, asked, group as usize)) }
 }
 
 /// # Safety
@@ -118,10 +120,32 @@ unsafe fn without(call: &Call, asked: (*const f32, *const u32), group: usize) ->
     Ok(())
 }
 
+/// [`Call::end`], which does not know means and groups: a result that lies over them is left alone.
+///
+/// # Safety
+/// As [`Call::end`].
+unsafe fn end(call: &Call, asked: (*const f32, *const u32), result: Result<()>) -> Status {
+    let over = |place: Result<Span>| {
+        // SAFETY: the caller of this function promises what `writes_over` asks.
+        place.is_ok_and(|place| unsafe { call.writes_over(place) })
+    };
+    if places(call, asked).into_iter().any(over) {
+        return status::of(result);
+    }
+    // SAFETY: the caller of this function promises what `end` asks.
+    unsafe { call.end(1, result) }
+}
+
 /// Where means and groups lie; nothing for NULL.
-fn reads(call: &Call, (means, groups): (*const f32, *const u32)) -> Result<[Span; 2]> {
+fn places(call: &Call, (means, groups): (*const f32, *const u32)) -> [Result<Span>; 2] {
     let count = |null: bool| if null { 0 } else { call.inputs() };
-    Ok([span(means, count(means.is_null()))?, span(groups, count(groups.is_null()))?])
+    [span(means, count(means.is_null())), span(groups, count(groups.is_null()))]
+}
+
+/// Memory that such a call reads besides its input.
+fn reads(call: &Call, asked: (*const f32, *const u32)) -> Result<[Span; 2]> {
+    let [means, groups] = places(call, asked);
+    Ok([means?, groups?])
 }
 
 /// Means and groups as the core takes them.
@@ -205,17 +229,20 @@ unsafe fn copy_name(
     bytes: usize,
 ) -> Result<()> {
     // SAFETY: `loaded` checks pointer and tag; the caller promises a model that nobody writes to.
-    let (loaded, places) = unsafe { loaded(model)? };
+    let found = unsafe { loaded(model) };
     if bytes == 0 {
-        return Err(DAB_ERR_TOO_SMALL);
+        return Err(found.err().unwrap_or(DAB_ERR_TOO_SMALL));
     }
+    let places = found.as_ref().map_or([Span::NONE; 2], |(_, places)| *places);
     ptr::disjoint(&[span(name, bytes)?], &places)?;
     // SAFETY: `span` checked pointer and length, `disjoint` that it lies apart from the model; the caller promises writable
     // memory that is this call's alone.
     let out = unsafe { ptr::slice_mut(name, bytes) };
-    let model = &loaded.model;
-    let found = if of_input { model.input_name(index) } else { model.output_name(index) };
-    let result = found.ok_or(DAB_ERR_NO_NAME).and_then(|found| fill(out, found.bytes()));
+    let result = found.and_then(|(loaded, _)| {
+        let model = &loaded.model;
+        let name = if of_input { model.input_name(index) } else { model.output_name(index) };
+        fill(out, name.ok_or(DAB_ERR_NO_NAME)?.bytes())
+    });
     if result.is_err()
         && let Some(first) = out.first_mut()
     {

@@ -29,13 +29,14 @@ pub unsafe extern "C" fn dab_guard(
     scratch_bytes: usize,
     out: *mut Assessment,
 ) -> i32 {
+    let call = Call::new(model, (input, inputs), (scratch, scratch_bytes), out);
     // SAFETY: `object_mut` checks pointer and tag; the caller promises that whatever has the tag is a whole monitor. The
     // reference is not kept.
     if let Err(status) = unsafe { ptr::object_mut(monitor.cast::<Stored>(), monitor::TAG) } {
-        return status;
+        // SAFETY: `end` checks every pointer of `call`; the caller promises what dab.h says under "MEMORY".
+        return unsafe { call.end(1, Err(status)) };
     }
     let place = span(monitor, 1).unwrap_or(Span::NONE);
-    let call = Call::new(model, (input, inputs), (scratch, scratch_bytes), out);
     // SAFETY: `assess` checks every pointer of `call`, and `outputs`; the caller promises what dab.h says under "MEMORY".
     let found = unsafe { assess(&call, place, outputs, output_count) };
     // SAFETY: as above. An assessment that lies over the monitor is left alone.

@@ -2,7 +2,7 @@
 
 use crate::model::{self, Handle};
 use crate::monitor::MonitorConfig;
-use crate::ptr::{self, Results, span};
+use crate::ptr::{self, Results, Span, span};
 use crate::status::{self, DAB_ERR_NO_MONITOR, Result, Status};
 
 /// The monitor that was tuned for the model and lies in its artifact (`dab monitor tune --into`): start it with
@@ -19,7 +19,19 @@ pub unsafe extern "C" fn dab_model_monitor(
 ) -> Status {
     // SAFETY: `tuned` checks every pointer; the caller promises a model that nobody writes to, a writable `out` of the size
     // that it says, and a writable float.
-    status::of(unsafe { tuned(model, out, tick_seconds) })
+    let result = unsafe { tuned(model, out, tick_seconds) };
+    // SAFETY: `loaded` checks pointer and tag; the caller promises that whatever has the tag is a model.
+    let [storage, artifact] = unsafe { model::loaded(model) }.map_or([Span::NONE; 2], |(_, places)| places);
+    // SAFETY: the caller promises that `out`, if not NULL, has as many writable bytes as its `size` says.
+    let config = unsafe { Results::at(out, 1) }.map_or(Span::NONE, |out| out.span());
+    if let (Err(_), Ok(tick)) = (result, span(tick_seconds, 1))
+        && ptr::disjoint(&[tick], &[config, storage, artifact]).is_ok()
+    {
+        // SAFETY: `span` checked that it is not NULL and aligned, `disjoint` that it is no part of the rest; the caller
+        // promises that it is writable.
+        unsafe { ptr::put(tick_seconds, 0.0) };
+    }
+    status::of(result)
 }
 
 /// No window: dab_monitor_init refuses it.
@@ -50,16 +62,13 @@ unsafe fn tuned(model: *const Handle, out: *mut MonitorConfig, tick_seconds: *mu
     let found = unsafe { model::loaded(model) };
     // SAFETY: the caller promises that `out`, if not NULL, has as many writable bytes as its `size` says.
     let mut out = unsafe { Results::at(out, 1)? };
-    let tick = if tick_seconds.is_null() { ptr::Span::NONE } else { span(tick_seconds, 1)? };
-    let places = found.as_ref().map_or([ptr::Span::NONE; 2], |(_, places)| *places);
-    ptr::disjoint(&[out.span(), tick], &places)?;
-    let config = match &found {
-        Ok((loaded, _)) => loaded.model.monitor_config().ok_or(DAB_ERR_NO_MONITOR),
-        Err(status) => Err(*status),
-    };
-    let seconds = match (&found, tick_seconds.is_null()) {
-        (Ok((loaded, _)), false) => loaded.model.monitor_tick().unwrap_or(0.0),
-        _ => 0.0,
+    let tick = if tick_seconds.is_null() { Ok(Span::NONE) } else { span(tick_seconds, 1) };
+    let places = found.as_ref().map_or([Span::NONE; 2], |(_, places)| *places);
+    ptr::disjoint(&[out.span(), tick.unwrap_or(Span::NONE)], &places)?;
+    let config = match (&found, tick) {
+        (Ok((loaded, _)), Ok(_)) => loaded.model.monitor_config().ok_or(DAB_ERR_NO_MONITOR),
+        (Err(status), _) => Err(*status),
+        (_, Err(status)) => Err(status),
     };
     let size = out.size();
     let written = match &config {
@@ -85,10 +94,10 @@ unsafe fn tuned(model: *const Handle, out: *mut MonitorConfig, tick_seconds: *mu
     };
     // SAFETY: there is one row, and `disjoint` found it apart from the tick, the model and its artifact.
     unsafe { out.put(&written) };
-    if !tick_seconds.is_null() {
+    if let (Ok((loaded, _)), Ok(_), false) = (&found, tick, tick_seconds.is_null()) {
         // SAFETY: `span` checked that it is aligned, `disjoint` that it is no part of the rest; the caller promises that it
         // is writable.
-        unsafe { ptr::put(tick_seconds, seconds) };
+        unsafe { ptr::put(tick_seconds, loaded.model.monitor_tick().unwrap_or(0.0)) };
     }
     config.map(|_| ())
 }

@@ -106,7 +106,7 @@ fn watch(u: &mut Unstructured<'_>) -> Result<()> {
         assert_eq!(step(&mut shifted, wrapped.wrapping_add(shift)), said, "the clock's zero decides");
         let mut restored = Monitor::new(config).expect("the same configuration");
         assert_eq!(restored.restore(&monitor.save()), Ok(()));
-        assert_eq!(format!("{restored:?}"), format!("{monitor:?}"));
+        assert_eq!(restored, monitor, "a restored monitor is the one that was saved");
         // The two clocks agree modulo 2³² from here on.
         let offset = u64::from(wrapped.wrapping_sub(clock as u32));
         (now, since, last) = (clock + offset, since + offset, last.map(|at| at + offset));

@@ -35,7 +35,7 @@ impl Caller {
         bytes: usize,
         u: &mut Unstructured<'_>,
     ) -> Result<()> {
-        match u.int_in_range(0..=20u8)? {
+        match u.int_in_range(0..=26u8)? {
             0 => self.init(reference, bytes, u),
             1 => self.shape(reference, u),
             2 => self.self_test(reference, u),
@@ -65,7 +65,8 @@ impl Caller {
             14..=15 => self.watch(u),
             16 => self.explore(u),
             17..=18 => self.remember(u),
-            _ => self.ellipses(u),
+            19..=20 => self.ellipses(u),
+            _ => self.rest(reference, u),
         }
     }
 
@@ -201,7 +202,7 @@ impl Caller {
     }
 
     /// What every call on one input has: model, input, scratch, result.
-    fn call(
+    pub(super) fn call(
         &mut self,
         r: &mut Rules,
         reference: &Model<'_>,
@@ -236,7 +237,7 @@ impl Caller {
     }
 
     /// Row `row` of the results is what dab-core says.
-    fn compare(&self, reference: &Model<'_>, input: &[f32], out: usize, row: usize) {
+    pub(super) fn compare(&self, reference: &Model<'_>, input: &[f32], out: usize, row: usize) {
         let mut scratch = vec![f32::NAN; reference.scratch_len()];
         let found = reference.assess(input, &mut scratch).expect("a sound input");
         let w = &self.world;
@@ -253,7 +254,7 @@ impl Caller {
         assert_eq!(w.word(at + 28), Some(found.score().to_bits()));
     }
 
-    fn input(&self, input: usize, inputs: usize) -> Vec<f32> {
+    pub(super) fn input(&self, input: usize, inputs: usize) -> Vec<f32> {
         self.world.floats(Span { start: input, bytes: 4 * inputs })
     }
 

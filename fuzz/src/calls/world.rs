@@ -110,7 +110,7 @@ impl World {
         }
     }
 
-    fn bytes(&self, span: Span) -> Option<Vec<u8>> {
+    pub fn bytes(&self, span: Span) -> Option<Vec<u8>> {
         let block = self.block_of(span)?;
         let offset = span.start - self.span(block).start;
         let byte = |i: usize| (self.blocks[block][i / 8] >> (8 * (i % 8))) as u8;
@@ -191,8 +191,10 @@ pub struct Rules {
     result: Option<Span>,
     /// Objects that the call may change.
     changed: Vec<Span>,
-    /// Scratch within them, which means nothing, so that it may change on an error, too.
+    /// Scratch within them, which means nothing, and what counts refused calls: it may change on an error, too.
     within: Vec<Span>,
+    /// Results that say after an error that they are none: 0 behind so many bytes.
+    emptied: Vec<(Span, usize)>,
 }
 
 impl Rules {
@@ -369,6 +371,16 @@ impl Rules {
         self.changed.push(span);
     }
 
+    /// Memory that a refused call may change, too.
+    pub fn counts(&mut self, span: Span) {
+        self.within.push(span);
+    }
+
+    /// A result that is 0 after an error, but for its first `kept` bytes.
+    pub fn empties(&mut self, span: Span, kept: usize) {
+        self.emptied.push((span, kept));
+    }
+
     /// The scratch that a memory has in it: the distances of `codes` codes, and one input of `dim` dimensions.
     pub fn memory_scratch(&mut self, w: &World, (codes, dim): (usize, usize)) {
         let floats = w.span(MEMORY).start + dab::memory::DAB_MEMORY_HEAD_BYTES;
@@ -427,7 +439,10 @@ impl Rules {
                 allowed.extend(self.scratch);
             }
             allowed.extend(self.distrusted(world, name));
-            allowed.extend(&self.within);
+            allowed.extend(self.none(world, name));
+            // What lies over a model or its artifact is left alone.
+            let kept = |s: &&Span| !self.read.iter().any(|r| r.overlaps(**s));
+            allowed.extend(self.within.iter().filter(kept));
         }
         for (block, old) in world.before.iter().enumerate() {
             let start = world.span(block).start;
@@ -441,6 +456,20 @@ impl Rules {
             }
         }
         Ok((status == DAB_OK).then_some(()))
+    }
+
+    /// After an error: results that are empty then, if they can be written.
+    fn none(&self, world: &World, name: &str) -> Vec<Span> {
+        let apart = |(i, (span, _)): &(usize, &(Span, usize))| {
+            let others = self.emptied.iter().enumerate().filter(|(j, _)| j != i).map(|(_, (other, _))| other);
+            span.bytes > 0 && !others.chain(&self.read).any(|other| other.overlaps(*span))
+        };
+        let found: Vec<_> = self.emptied.iter().enumerate().filter(apart).map(|(_, found)| *found).collect();
+        for (span, kept) in &found {
+            let bytes = world.bytes(*span).unwrap_or_default();
+            assert!(bytes[*kept..].iter().all(|byte| *byte == 0), "{name} leaves a result after an error");
+        }
+        found.into_iter().map(|(span, _)| span).collect()
     }
 
     /// After an error: the results, if their place is right, trust nothing.
