@@ -247,9 +247,6 @@ pub(crate) fn stored(root: &Path, relative: impl AsRef<Path>) -> Result<PathBuf>
 
 impl Task {
     /// What `f` makes of each OOD set, by name.
-    ///
-    /// # Errors
-    /// The first of `f`.
     pub(crate) fn each_ood<T>(&self, f: impl Fn(&Table) -> Result<T>) -> Result<Vec<(String, T)>> {
         self.ood.iter().map(|(name, inputs)| Ok((name.clone(), f(inputs)?))).collect()
     }

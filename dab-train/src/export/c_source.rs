@@ -21,9 +21,6 @@ const KEYWORDS: &str = " alignas alignof and and_eq asm auto bitand bitor bool b
     dab_model ";
 
 /// Refuses what C does not take as a name.
-///
-/// # Errors
-/// When `name` has other characters than letters, digits and `_`, begins with a digit, or is a word of the language.
 pub fn check_name(name: &str) -> Result<()> {
     let letters = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if name.is_empty() || !name.chars().all(letters) || name.starts_with(|c: char| c.is_ascii_digit()) {
@@ -58,9 +55,6 @@ pub struct CSource {
 ///
 /// With the file name of a `header`, other files include that header and the source is compiled once, like any other.
 /// Without one the source has everything in it, and one file of the program includes it.
-///
-/// # Errors
-/// When `name` is not a name in C, or `header` cannot stand between the quotes of an `#include`.
 pub fn c_source(
     name: &str,
     header: Option<&str>,

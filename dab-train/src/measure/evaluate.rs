@@ -157,9 +157,6 @@ fn inside(scores: &Scores, targets: &Table, scale: f64) -> f64 {
 }
 
 /// Measures a run.
-///
-/// # Errors
-/// When scores and task do not belong together.
 pub fn evaluate(trained: &Snapshot, task: &Task, scores: &TaskScores) -> Result<Evaluation> {
     let noise = match (&task.test.targets, trained.output) {
         (Targets::Regression(_), Output::Classes(_)) => {
@@ -177,9 +174,6 @@ pub fn evaluate(trained: &Snapshot, task: &Task, scores: &TaskScores) -> Result<
 
 /// Measures scores, wherever they come from: `usage` are the priors of the codes, `noise` the variance of each prediction
 /// where one is known.
-///
-/// # Errors
-/// When scores and task do not belong together.
 pub fn evaluate_scores(
     usage: &[f32],
     noise: Option<&Table>,

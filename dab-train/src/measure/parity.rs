@@ -128,9 +128,6 @@ impl Pair {
     }
 
     /// How well the two agree on this set.
-    ///
-    /// # Errors
-    /// As [`Parity::new`].
     pub fn parity(&self) -> Result<Parity> {
         Parity::new(&self.trainer, &self.device)
     }
@@ -138,9 +135,6 @@ impl Pair {
 
 impl Twice {
     /// Scores the task's inputs with the artifact, beside the trainer's `scores`.
-    ///
-    /// # Errors
-    /// When the artifact takes other inputs.
     pub fn new(artifact: &[u8], task: &Task, scores: &TaskScores) -> Result<Self> {
         let pair = |name: &str, inputs: &Table, scores: &Scores| Pair::new(name, artifact, inputs, scores);
         let ood = task.ood.iter().zip(&scores.ood);
@@ -159,9 +153,6 @@ impl Twice {
     }
 
     /// AUROC of test against each OOD set: by name, the trainer's and the device's.
-    ///
-    /// # Errors
-    /// When a set is empty or a score is not finite.
     pub fn aurocs(&self) -> Result<Vec<(&str, [f64; 2])>> {
         let auroc = |test: &[f32], ood: &[f32]| {
             Detection::new(Positive::OutOfDistribution, test, ood).map(|found| found.auroc)
@@ -173,9 +164,6 @@ impl Twice {
     }
 
     /// How well the two agree on all sets together.
-    ///
-    /// # Errors
-    /// As [`Parity::new`] and [`Twice::aurocs`].
     pub fn parity(&self) -> Result<Parity> {
         let all = |side: fn(&Pair) -> &[f32]| self.pairs().flat_map(|pair| side(pair).to_vec()).collect();
         let (trainer, device): (Vec<f32>, Vec<f32>) = (all(|pair| &pair.trainer), all(|pair| &pair.device));

@@ -77,9 +77,6 @@ pub(crate) struct Text {
 
 impl Text {
     /// Reads the first record and finds out whether it holds names.
-    ///
-    /// # Errors
-    /// When nothing can be read, or nobody but the user can tell.
     pub(crate) fn new(reader: Box<dyn Read>, format: TextFormat) -> Result<Self> {
         let mut text = Self {
             cutter: Cutter::new(reader, format.delimiter),
@@ -126,9 +123,6 @@ impl Text {
     }
 
     /// Reads the next record. Returns whether there was one.
-    ///
-    /// # Errors
-    /// When the text cannot be read on.
     pub(crate) fn next(&mut self) -> Result<bool> {
         let read = std::mem::take(&mut self.pending) || self.read().context("cannot read on")?;
         self.row += u64::from(read);

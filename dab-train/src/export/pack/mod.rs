@@ -31,9 +31,6 @@ fn open(bytes: &[u8]) -> Result<(Tensors<'_>, Metadata), PackError> {
 }
 
 /// The model in the bytes of a safetensors file. [`Spec::to_bytes`] makes an artifact of it.
-///
-/// # Errors
-/// Whatever is wrong with the file, by the name of the tensor or the metadata key.
 pub fn spec_from_safetensors(bytes: &[u8]) -> Result<Spec, PackError> {
     let (tensors, mut metadata) = open(bytes)?;
     let layer_count = tensors.layers()?;

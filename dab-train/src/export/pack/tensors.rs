@@ -18,9 +18,6 @@ pub struct Tensor {
 
 impl Tensor {
     /// The numbers rounded to f32.
-    ///
-    /// # Errors
-    /// When one lies beyond f32.
     pub fn narrow(&self) -> Result<Vec<f32>, PackError> {
         let round = |(i, &value): (usize, &f64)| {
             let narrow = value as f32;
@@ -36,7 +33,6 @@ impl Tensor {
     }
 
     /// The error that this tensor should have had another shape.
-    #[must_use]
     pub fn misshapen(&self, expected: &str, advice: &str) -> PackError {
         PackError::Shape {
             name: self.name.clone(),
@@ -65,15 +61,11 @@ pub struct Tensors<'a> {
 
 impl<'a> Tensors<'a> {
     /// Wraps a parsed file.
-    #[must_use]
     pub const fn new(file: SafeTensors<'a>) -> Self {
         Self { file }
     }
 
     /// The tensor of that name, if there is one.
-    ///
-    /// # Errors
-    /// When its type is none of F32, F64, F16, BF16, or a value is not finite.
     pub fn get(&self, name: &str) -> Result<Option<Tensor>, PackError> {
         let Ok(view) = self.file.tensor(name) else { return Ok(None) };
         let bytes = view.data();
@@ -93,18 +85,12 @@ impl<'a> Tensors<'a> {
     }
 
     /// The tensor of that name.
-    ///
-    /// # Errors
-    /// As [`Tensors::get`], and when there is none.
     pub fn require(&self, name: &str, expected: &str, advice: &str) -> Result<Tensor, PackError> {
         let (expected, advice) = (expected.into(), advice.into());
         self.get(name)?.ok_or_else(|| PackError::MissingTensor { name: name.into(), expected, advice })
     }
 
     /// The numbers of an optional tensor of exactly that shape, in f32.
-    ///
-    /// # Errors
-    /// As [`Tensors::get`], and when the shape differs.
     pub fn vector(&self, name: &str, len: usize, advice: &str) -> Result<Option<Vec<f32>>, PackError> {
         match self.get(name)? {
             Some(tensor) if tensor.shape == [len] => tensor.narrow().map(Some),
@@ -114,9 +100,6 @@ impl<'a> Tensors<'a> {
     }
 
     /// Number of consecutive layers, from 0.
-    ///
-    /// # Errors
-    /// When a tensor is unknown, or a layer number is left out.
     pub fn layers(&self) -> Result<usize, PackError> {
         let mut names = self.file.names();
         names.sort_unstable();
