@@ -19,15 +19,9 @@ pub struct Tensor {
 impl Tensor {
     /// The numbers rounded to f32.
     pub fn narrow(&self) -> Result<Vec<f32>, PackError> {
-        let round = |(i, &value): (usize, &f64)| {
-            let narrow = value as f32;
-            let index = || unravel(i, &self.shape);
-            let name = || self.name.clone();
-            if narrow.is_finite() {
-                Ok(narrow)
-            } else {
-                Err(PackError::NonFinite { name: name(), index: index(), value })
-            }
+        let round = |(i, &value): (usize, &f64)| match value as f32 {
+            narrow if narrow.is_finite() => Ok(narrow),
+            _ => Err(PackError::NonFinite { name: self.name.clone(), index: unravel(i, &self.shape), value }),
         };
         self.values.iter().enumerate().map(round).collect()
     }
@@ -86,8 +80,7 @@ impl<'a> Tensors<'a> {
 
     /// The tensor of that name.
     pub fn require(&self, name: &str, expected: &str, advice: &str) -> Result<Tensor, PackError> {
-        let (expected, advice) = (expected.into(), advice.into());
-        self.get(name)?.ok_or_else(|| PackError::MissingTensor { name: name.into(), expected, advice })
+        self.get(name)?.ok_or_else(|| PackError::absent(name, expected, advice))
     }
 
     /// The numbers of an optional tensor of exactly that shape, in f32.
@@ -119,7 +112,7 @@ impl<'a> Tensors<'a> {
             if !names.contains(&&*name) {
                 let advice =
                     format!("layers are numbered from 0 without gaps, the last here is {}", layers - 1);
-                return Err(PackError::MissingTensor { name, expected: "[out, in]".into(), advice });
+                return Err(PackError::absent(&name, "[out, in]", &advice));
             }
         }
         Ok(layers)
@@ -139,6 +132,12 @@ const FIXED: [&str; 11] = [
     "calibration.scores",
     "self_test.inputs",
 ];
+
+/// Every tensor name that `dab pack` reads.
+pub(super) fn names() -> String {
+    let (before, behind) = FIXED.split_at(2);
+    [before, &["layers.N.weight", "layers.N.bias"], behind].concat().join(", ")
+}
 
 /// `(N, rest)` of `layers.N.rest`, N in plain decimal below 1000.
 pub(super) fn layer_number(name: &str) -> Option<(usize, &str)> {
