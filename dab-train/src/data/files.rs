@@ -376,7 +376,8 @@ fn array(header: &NpyHeader, bytes: &[u8]) -> Result<Table> {
     let (scalar, value) = values(header, bytes)?;
     let columns_first = header.order() == Order::Fortran && cols > 1;
     let place = |i: usize| if columns_first { (i % cols) * rows + i / cols } else { i };
-    Table::new(rows, cols, (0..rows * cols).map(|i| scalar.value(value(place(i))) as f32).collect())
+    let values = (0..rows * cols).map(|i| scalar.value(value(place(i))) as f32).collect();
+    Ok(Table::new(rows, cols, values)?)
 }
 
 fn array_labels(header: &NpyHeader, bytes: &[u8]) -> Result<Labels> {

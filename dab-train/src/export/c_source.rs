@@ -96,24 +96,22 @@ fn opening(name: &str, header: Option<&str>, artifact: &ModelFile) -> String {
         }
         // A number, not the macro: other files do not have it.
         None => format!(
-            " * Include this file in one source file, and do not compile it as well: the array would be defined twice.
- * To compile it by itself, make a header for it: dab export --header.
- * Other files see it by: extern const uint32_t {name}[{words}]; of {bytes} bytes */
-",
+            "\x20* Include this file in one source file, and do not compile it as well: the array would be defined twice.\n\
+             \x20* To compile it by itself, make a header for it: dab export --header.\n\
+             \x20* Other files see it by: extern const uint32_t {name}[{words}]; of {bytes} bytes */\n",
             words = bytes / 4 + 1
         ),
     };
     format!(
-        "\
-/* A dab model, identity {identity:08x}. Written by dab export; C99 and C++.
- *
- *     static uint64_t storage[DAB_MODEL_BYTES / 8];
- *     static float scratch[{upper}_SCRATCH_FLOATS];
- *     dab_model *model;
- *     if (dab_model_init(storage, sizeof storage, {name}, {upper}_BYTES, &model) != DAB_OK) stop();
- *     if (dab_self_test(model, scratch, sizeof scratch) != DAB_OK) stop();
- *
-{how}"
+        "/* A dab model, identity {identity:08x}. Written by dab export; C99 and C++.\n\
+         \x20*\n\
+         \x20*     static uint64_t storage[DAB_MODEL_BYTES / 8];\n\
+         \x20*     static float scratch[{upper}_SCRATCH_FLOATS];\n\
+         \x20*     dab_model *model;\n\
+         \x20*     if (dab_model_init(storage, sizeof storage, {name}, {upper}_BYTES, &model) != DAB_OK) stop();\n\
+         \x20*     if (dab_self_test(model, scratch, sizeof scratch) != DAB_OK) stop();\n\
+         \x20*\n\
+         {how}"
     )
 }
 
@@ -142,24 +140,22 @@ fn declaration(name: &str, artifact: &ModelFile, model: &Model<'_>) -> String {
     let (identity, vectors, digest) = (artifact.identity(), test.vectors, u32::from_le_bytes(test.digest));
     // In C++ a constant is private to its file unless it was declared.
     format!(
-        "\
-#ifndef {upper}_BYTES
-{sizes}{names}/* CRC-32C of the model: the same for the same model. */
-#define {upper}_IDENTITY 0x{identity:08x}u
-/* What dab_self_test must find: so many answers, with this digest of their bits. */
-#define {upper}_SELF_TESTS {vectors}u
-#define {upper}_SELF_TEST_DIGEST 0x{digest:08x}u
-#endif
-
-#ifdef __cplusplus
-extern \"C\" {{
-#endif
-/* Little-endian words: aligned for the reader, whatever the compiler. */
-extern const uint32_t {name}[{upper}_BYTES / 4 + 1];
-#ifdef __cplusplus
-}}
-#endif
-"
+        "#ifndef {upper}_BYTES\n\
+         {sizes}{names}/* CRC-32C of the model: the same for the same model. */\n\
+         #define {upper}_IDENTITY 0x{identity:08x}u\n\
+         /* What dab_self_test must find: so many answers, with this digest of their bits. */\n\
+         #define {upper}_SELF_TESTS {vectors}u\n\
+         #define {upper}_SELF_TEST_DIGEST 0x{digest:08x}u\n\
+         #endif\n\
+         \n\
+         #ifdef __cplusplus\n\
+         extern \"C\" {{\n\
+         #endif\n\
+         /* Little-endian words: aligned for the reader, whatever the compiler. */\n\
+         extern const uint32_t {name}[{upper}_BYTES / 4 + 1];\n\
+         #ifdef __cplusplus\n\
+         }}\n\
+         #endif\n"
     )
 }
 

@@ -62,7 +62,7 @@ pub fn on_features(task: &Task) -> Result<Vec<ScoreReport>> {
 fn of_own_head(file: &Path, task: &Task) -> Result<Vec<ScoreReport>> {
     let own = head::read(file)?;
     let test = own.apply(&task.test.inputs);
-    let ood = task.each_ood(|inputs| Ok(own.apply(inputs)))?;
+    let ood = task.each_ood(|inputs| anyhow::Ok(own.apply(inputs)))?;
     let correct = match &task.test.targets {
         Targets::Classes { labels, .. } => Some(classification::correct(&test, labels)),
         Targets::Regression(_) => None,

@@ -32,10 +32,6 @@ pub const INTERVAL_FACTOR: f32 = 2.0;
 /// Share of targets that an interval is to hold.
 pub const INTERVAL_SHARE: f64 = 0.95;
 
-/// What a report says about who saw which rows.
-pub const PROTOCOL: &str = "The model was made from training and held-out rows alone; test and OOD rows were opened once, \
-     after its file was final, to measure it.";
-
 /// A regression's band.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Interval {
@@ -93,7 +89,7 @@ impl TaskScores {
     ///
     /// # Errors
     /// The first of `score`.
-    pub fn of(task: &Task, score: impl Fn(&Table) -> Result<Scores>) -> Result<Self> {
+    pub fn of<E>(task: &Task, score: impl Fn(&Table) -> Result<Scores, E>) -> Result<Self, E> {
         Ok(Self {
             held_out: score(&task.held_out.inputs)?,
             test: score(&task.test.inputs)?,

@@ -11,7 +11,7 @@
 //!
 //! It runs at the end of every training, and as `dab verify` whenever somebody asks.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow};
 use serde::Serialize;
 
 use super::{
@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     data::{Table, Task},
+    error::Error,
     export::artifact,
     model::snapshot::Scores,
 };
@@ -75,8 +76,11 @@ impl Parity {
     ///
     /// # Errors
     /// When they are of different inputs.
-    pub fn new(trainer: &[f32], device: &[f32]) -> Result<Self> {
-        ensure!(trainer.len() == device.len(), "{} scores against {}", trainer.len(), device.len());
+    pub fn new(trainer: &[f32], device: &[f32]) -> Result<Self, Error> {
+        if trainer.len() != device.len() {
+            let fact = anyhow!("{} scores against {}", trainer.len(), device.len());
+            return Err(Error::Measuring(fact));
+        }
         let (mut largest_difference, mut largest_relative) = (0.0f64, 0.0f64);
         for (&a, &b) in trainer.iter().zip(device) {
             let difference = (f64::from(a) - f64::from(b)).abs();
@@ -98,14 +102,15 @@ impl Parity {
     ///
     /// # Errors
     /// When a score differs by more than [`REFUSED`].
-    pub fn check(&self) -> Result<()> {
-        ensure!(
-            self.largest_relative <= REFUSED,
+    pub fn check(&self) -> Result<(), Error> {
+        if self.largest_relative <= REFUSED {
+            return Ok(());
+        }
+        Err(Error::Export(anyhow!(
             "the device's scores differ from the trainer's by {:.1e} of u (allowed: {REFUSED:.0e}; rank correlation {:.4})",
             self.largest_relative,
             self.rank_correlation
-        );
-        Ok(())
+        )))
     }
 
     /// What to tell about a difference above rounding.
@@ -129,7 +134,7 @@ impl Pair {
 
     /// How well the two agree on this set.
     pub fn parity(&self) -> Result<Parity> {
-        Parity::new(&self.trainer, &self.device)
+        Ok(Parity::new(&self.trainer, &self.device)?)
     }
 }
 

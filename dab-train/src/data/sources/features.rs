@@ -437,7 +437,7 @@ mod tests {
         file(name, &format!("w,h,species\n{}\n", rows.join("\n")))
     }
 
-    fn run(config: FeaturesConfig) -> Result<(Task, Description)> {
+    fn run(config: FeaturesConfig) -> Result<(Task, Description), crate::Error> {
         load_described(&DataConfig::Features(config), 3, Path::new("unused"))
     }
 
