@@ -12,7 +12,7 @@
 
 mod without_gradients;
 
-pub use without_gradients::twice;
+pub(crate) use without_gradients::twice;
 
 use std::{ops::Range, path::PathBuf, sync::Arc};
 
@@ -141,7 +141,10 @@ pub fn run(
         };
         let mut observer = listener.begin(seed);
 
-        let loaded = load(&experiment, first.take()).map_err(Error::Data)?;
+        let loaded = match first.take() {
+            Some(loaded) => loaded,
+            None => experiment.data.load(seed, &data::data_root())?,
+        };
         if let Some(machines) = &options.machines {
             let version = env!("CARGO_PKG_VERSION");
             let own = format!("{version}\n{}\n{seed}\n{}", experiment.resolved()?, loaded.digest());
@@ -222,11 +225,6 @@ pub fn run(
         folder::write_report(experiment, &runs, out).map_err(Error::Output)?;
     }
     Ok(runs)
-}
-
-/// The data of an experiment, unless somebody has loaded them.
-fn load(experiment: &Experiment, loaded: Option<Loaded>) -> Result<Loaded> {
-    loaded.map_or_else(|| experiment.data.load(experiment.seed, &data::data_root()), Ok)
 }
 
 /// Names, scales and warnings of the data.

@@ -125,7 +125,7 @@ impl Fit {
     /// # Errors
     /// Rows of different lengths, and more or fewer targets than rows.
     pub fn regression<R: AsRef<[f32]>>(features: &[R], targets: &[f32]) -> Result<Self, Error> {
-        let column = Table::new(targets.len(), 1, targets.to_vec()).map_err(Error::Data)?;
+        let column = Table::new(targets.len(), 1, targets.to_vec())?;
         Self::new(features, targets.len(), Answers::Numbers(column, Vec::new()))
     }
 
@@ -158,7 +158,7 @@ impl Fit {
     /// # Errors
     /// Rows of different lengths.
     pub fn ood<R: AsRef<[f32]>>(mut self, name: &str, features: &[R]) -> Result<Self, Error> {
-        self.ood.push((name.to_owned(), Table::from_rows(features).map_err(Error::Data)?));
+        self.ood.push((name.to_owned(), Table::from_rows(features)?));
         Ok(self)
     }
 
@@ -167,7 +167,7 @@ impl Fit {
     /// # Errors
     /// Rows of different lengths.
     pub fn calibration<R: AsRef<[f32]>>(mut self, features: &[R]) -> Result<Self, Error> {
-        self.calibration = Some(Table::from_rows(features).map_err(Error::Data)?);
+        self.calibration = Some(Table::from_rows(features)?);
         Ok(self)
     }
 

@@ -139,7 +139,7 @@ fn size(experiment: &Experiment) -> Result<Size> {
             published: false,
         }),
         (Err(error), DataConfig::Images(config)) => published(config).with_context(|| format!("{error:#}")),
-        (Err(error), _) => Err(error),
+        (Err(error), _) => Err(error.into()),
     }
 }
 

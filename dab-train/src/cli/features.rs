@@ -3,10 +3,11 @@
 #[cfg(feature = "parquet")]
 mod parquet;
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
+use npyz::{DType, NpyWriter, WriteOptions, WriterBuilder};
 use zip::{ZipWriter, write::SimpleFileOptions};
 
 use super::{
@@ -26,9 +27,6 @@ use crate::{
     export::model_file::ModelFile,
     support::files::AtomicFile,
 };
-
-/// Bytes to whose multiple NumPy pads a header.
-const ALIGNED: usize = 64;
 
 /// Write features of pictures: what an image network makes of them
 ///
@@ -94,14 +92,15 @@ pub fn run(args: &Args) -> Result<()> {
     let rows: usize = sets.iter().map(ImageSet::len).sum();
     ensure!(rows > 0, "there is no picture");
     let here = || format!("cannot write `{}`", args.output.display());
-    let file = AtomicFile::create(&args.output).with_context(here)?;
-    let file = match form {
-        Form::Npy => npy(&eye, &sets, rows, file),
-        Form::Npz => npz(&eye, &sets, rows, labels.as_ref(), file),
+    let mut file = AtomicFile::create(&args.output).with_context(here)?;
+    let written = match form {
+        Form::Npy => npy(&eye, &sets, rows, &mut file),
+        Form::Npz => npz(&eye, &sets, rows, labels.as_ref(), &mut file),
         #[cfg(feature = "parquet")]
-        Form::Parquet => parquet_file(&eye, &sets, labels.as_ref(), file),
+        Form::Parquet => parquet_file(&eye, &sets, labels.as_ref(), &mut file),
     };
-    file.with_context(here)?.commit().with_context(here)?;
+    written.with_context(here)?;
+    file.commit().with_context(here)?;
     let arrays = match (form, &labels) {
         (Form::Npy, _) => "",
         (_, None) => " (features, names)",
@@ -174,11 +173,21 @@ fn each_chunk(
     Ok(())
 }
 
+/// Begins an npy file of that type and shape.
+fn array<T: npyz::Serialize + ?Sized, W: Write>(
+    kind: &str,
+    shape: &[usize],
+    out: W,
+) -> Result<NpyWriter<T, W>> {
+    let shape: Vec<u64> = shape.iter().map(|&length| length as u64).collect();
+    Ok(WriteOptions::new().dtype(DType::Plain(kind.parse()?)).shape(&shape).writer(out).begin_nd()?)
+}
+
 /// An npy file of all features.
-fn npy<W: Write>(eye: &Eye, sets: &[ImageSet], rows: usize, mut out: W) -> Result<W> {
-    out.write_all(&npy_header("<f4", &[rows, eye.features()]))?;
-    each_chunk(eye, sets, |_, _, features| Ok(write_floats(features, &mut out)?))?;
-    Ok(out)
+fn npy(eye: &Eye, sets: &[ImageSet], rows: usize, out: impl Write) -> Result<()> {
+    let mut array = array("<f4", &[rows, eye.features()], out)?;
+    each_chunk(eye, sets, |_, _, features| Ok(array.extend(features.iter().copied())?))?;
+    Ok(array.finish()?)
 }
 
 /// An npz file of features, names and labels.
@@ -187,36 +196,32 @@ fn npz(
     sets: &[ImageSet],
     rows: usize,
     labels: Option<&Labels>,
-    out: AtomicFile,
-) -> Result<AtomicFile> {
+    out: &mut AtomicFile,
+) -> Result<()> {
     let mut zip = ZipWriter::new_stream(out);
     let options = SimpleFileOptions::default().large_file(true);
     zip.start_file("features.npy", options)?;
     npy(eye, sets, rows, &mut zip)?;
     let names = sets.iter().flat_map(|set| (0..set.len()).map(|index| set.name(index))).collect::<Vec<_>>();
     zip.start_file("names.npy", options)?;
-    zip.write_all(&words(&names))?;
+    words(&names, &mut zip)?;
     if let Some(labels) = labels {
         zip.start_file("labels.npy", options)?;
-        let bytes = match labels {
-            Labels::Words(labels) => words(labels),
+        match labels {
+            Labels::Words(labels) => words(labels, &mut zip)?,
             Labels::Numbers(numbers) => {
-                let values = numbers.iter().flat_map(|number| number.to_le_bytes());
-                npy_header("<i8", &[numbers.len()]).into_iter().chain(values).collect()
+                let mut array = array("<i8", &[numbers.len()], &mut zip)?;
+                array.extend(numbers.iter().copied())?;
+                array.finish()?;
             }
-        };
-        zip.write_all(&bytes)?;
+        }
     }
-    Ok(zip.finish()?.into_inner())
+    zip.finish()?;
+    Ok(())
 }
 
 #[cfg(feature = "parquet")]
-fn parquet_file(
-    eye: &Eye,
-    sets: &[ImageSet],
-    labels: Option<&Labels>,
-    out: AtomicFile,
-) -> Result<AtomicFile> {
+fn parquet_file(eye: &Eye, sets: &[ImageSet], labels: Option<&Labels>, out: &mut AtomicFile) -> Result<()> {
     let mut file = parquet::FeatureWriter::new(out, eye.features(), labels)?;
     each_chunk(eye, sets, |set, indices, features| {
         let names: Vec<String> = indices.iter().map(|&index| set.name(index)).collect();
@@ -225,33 +230,12 @@ fn parquet_file(
     file.finish()
 }
 
-fn write_floats(numbers: &[f32], out: &mut dyn Write) -> io::Result<()> {
-    out.write_all(&numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<_>>())
-}
-
-/// The first bytes of an npy file, version 1.
-fn npy_header(kind: &str, shape: &[usize]) -> Vec<u8> {
-    let shape: String = shape.iter().map(|length| format!("{length}, ")).collect();
-    let shape = shape.trim_end();
-    let mut text = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({shape}), }}");
-    let fixed = b"\x93NUMPY\x01\x00".len() + 2;
-    while !(fixed + text.len() + 1).is_multiple_of(ALIGNED) {
-        text.push(' ');
-    }
-    text.push('\n');
-    let length = u16::try_from(text.len()).unwrap_or(u16::MAX);
-    [b"\x93NUMPY\x01\x00", &length.to_le_bytes()[..], text.as_bytes()].concat()
-}
-
-/// An npy file of texts, as NumPy stores them: characters of four bytes, filled up with zeros.
-fn words(list: &[String]) -> Vec<u8> {
+/// An npy file of texts, as wide as the longest.
+fn words(list: &[String], out: impl Write) -> Result<()> {
     let width = list.iter().map(|word| word.chars().count()).max().unwrap_or(0).max(1);
-    let mut bytes = npy_header(&format!("<U{width}"), &[list.len()]);
-    for word in list {
-        let characters = word.chars().map(u32::from).chain(std::iter::repeat(0)).take(width);
-        bytes.extend(characters.flat_map(u32::to_le_bytes));
-    }
-    bytes
+    let mut array = array::<str, _>(&format!("<U{width}"), &[list.len()], out)?;
+    list.iter().try_for_each(|word| array.push(word))?;
+    Ok(array.finish()?)
 }
 
 #[cfg(test)]
@@ -261,19 +245,21 @@ mod tests {
 
     #[test]
     fn arrays_are_read_back() {
-        let folder = std::env::temp_dir().join(format!("dab-npy-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
+        let folder = tempfile::tempdir().unwrap();
         let save = |name: &str, bytes: &[u8]| {
-            let path = folder.join(name);
+            let path = folder.path().join(name);
             std::fs::write(&path, bytes).unwrap();
             FilePart::parse(&path.to_string_lossy())
         };
         let names = ["a".to_owned(), "größer 犬".to_owned()];
-        assert_eq!(files::labels(&save("names.npy", &words(&names))).unwrap(), Labels::Words(names.to_vec()));
-        let mut bytes = npy_header("<f4", &[2, 3]);
-        write_floats(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.5], &mut bytes).unwrap();
+        let mut bytes = Vec::new();
+        words(&names, &mut bytes).unwrap();
+        assert_eq!(files::labels(&save("names.npy", &bytes)).unwrap(), Labels::Words(names.to_vec()));
+        let mut bytes = Vec::new();
+        let mut numbers = array("<f4", &[2, 3], &mut bytes).unwrap();
+        numbers.extend([1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.5]).unwrap();
+        numbers.finish().unwrap();
         let (table, _) = files::table(&save("x.npy", &bytes), None).unwrap();
         assert_eq!((table.rows, table.row(1)), (2, &[4.0, 5.0, 6.5][..]));
-        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -103,9 +103,6 @@ pub struct Args {
 
 impl Args {
     /// Chooses the settings, trains, measures and writes.
-    ///
-    /// # Errors
-    /// When a file cannot be used, or as `dab train`.
     pub fn run(&self) -> Result<()> {
         let device = self.options.device.open()?;
         let data = self.data()?;

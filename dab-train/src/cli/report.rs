@@ -197,7 +197,7 @@ fn inputs(file: &ModelFile, width: usize, source: &str, text: TextFormat) -> Res
         Ok(())
     })?;
     ensure!(!values.is_empty(), "{source} has no rows");
-    Table::new(values.len() / width, width, values)
+    Ok(Table::new(values.len() / width, width, values)?)
 }
 
 /// Labels as the model numbers its classes.

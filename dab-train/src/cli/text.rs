@@ -1,6 +1,6 @@
 //! Numbers and bars as people read them, and as machines do.
 
-use dab_core::{Model, Task, Verdict};
+use dab_core::{Model, Task};
 use indicatif::HumanCount;
 use serde_json::Value;
 
@@ -90,11 +90,6 @@ pub fn printable(text: &str) -> String {
 /// `one thing`, `two things`.
 pub fn plural(n: u64, one: &str) -> String {
     format!("{} {one}{}", grouped(n), if n == 1 { "" } else { "s" })
-}
-
-/// A verdict's name.
-pub const fn verdict(verdict: Verdict) -> &'static str {
-    verdict.name()
 }
 
 /// A task's name.

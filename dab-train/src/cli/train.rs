@@ -118,9 +118,6 @@ pub struct Options {
 
 impl Args {
     /// Trains, measures and writes.
-    ///
-    /// # Errors
-    /// When the experiment, the data, the device or the output folder is not usable.
     pub fn run(&self) -> Result<()> {
         let path = &self.experiment;
         if self.options.changes.is_empty() {
@@ -140,9 +137,6 @@ impl Options {
     }
 
     /// Trains, measures and writes. `first` is the data of the first seed, if somebody has read it already.
-    ///
-    /// # Errors
-    /// When the data, the device or the output folder is not usable.
     pub fn run(&self, experiment: &Experiment, first: Option<Loaded>) -> Result<()> {
         ensure!(self.seeds > 0, "--seeds starts at 1");
         let weights = self.weights.or(experiment.weights);
@@ -237,9 +231,6 @@ impl Options {
     }
 
     /// The experiment with the changes of `--set`.
-    ///
-    /// # Errors
-    /// When a change is not KEY=VALUE, or the changed experiment is none.
     pub fn changed(&self, mut table: toml::Table) -> Result<Experiment> {
         for change in &self.changes {
             let (keys, value) =

@@ -189,9 +189,6 @@ fn no_class(label: f64) -> Error {
 ///
 /// Returns the numbered labels of each part and the class names; parts are numbered together so
 /// that train and test agree.
-///
-/// # Errors
-/// Numbers and words mixed.
 pub fn number_classes(parts: &[Labels]) -> Result<(Vec<Vec<u32>>, Vec<String>)> {
     let (mut words, mut numbers) = (BTreeMap::new(), BTreeMap::new());
     for part in parts {
@@ -236,9 +233,6 @@ pub struct Npz {
 
 impl Npz {
     /// Opens the archive.
-    ///
-    /// # Errors
-    /// When the file is missing or no zip archive.
     pub fn open(path: &Path) -> Result<Self> {
         let archive = ZipArchive::new(BufReader::new(open(path)?))
             .with_context(|| format!("{} is no npz file", path.display()))?;
@@ -303,25 +297,16 @@ impl Npz {
     }
 
     /// The values of the array `key` as they are stored.
-    ///
-    /// # Errors
-    /// When there is no such array.
     pub fn values(&mut self, key: &str) -> Result<Vec<u8>> {
         Ok(self.read(key)?.1)
     }
 
     /// The array `key` as a table; one dimension becomes one column.
-    ///
-    /// # Errors
-    /// When there is no such array or it is no table of numbers.
     pub fn table(&mut self, key: &str) -> Result<Table> {
         self.make(key, array)
     }
 
     /// Whether `wanted` (or the only array) holds images: bytes of four dimensions.
-    ///
-    /// # Errors
-    /// When there is no such array.
     pub fn has_images(&mut self, wanted: Option<&str>) -> Result<bool> {
         let key = self.key(wanted)?;
         let here = self.here(&key);
@@ -331,9 +316,6 @@ impl Npz {
     }
 
     /// The array `key` as bytes with its shape.
-    ///
-    /// # Errors
-    /// When there is no such array or it holds something else than bytes in C order.
     pub fn bytes(&mut self, key: &str) -> Result<(Vec<usize>, Vec<u8>)> {
         let (header, mut bytes) = self.read(key)?;
         let here = self.here(key);
@@ -349,9 +331,6 @@ impl Npz {
     }
 
     /// The array `key` as labels.
-    ///
-    /// # Errors
-    /// When there is no such array or it is no list of labels.
     pub fn labels(&mut self, key: &str) -> Result<Labels> {
         self.make(key, array_labels)
     }
@@ -397,7 +376,8 @@ fn array(header: &NpyHeader, bytes: &[u8]) -> Result<Table> {
     let (scalar, value) = values(header, bytes)?;
     let columns_first = header.order() == Order::Fortran && cols > 1;
     let place = |i: usize| if columns_first { (i % cols) * rows + i / cols } else { i };
-    Table::new(rows, cols, (0..rows * cols).map(|i| scalar.value(value(place(i))) as f32).collect())
+    let values = (0..rows * cols).map(|i| scalar.value(value(place(i))) as f32).collect();
+    Ok(Table::new(rows, cols, values)?)
 }
 
 fn array_labels(header: &NpyHeader, bytes: &[u8]) -> Result<Labels> {

@@ -21,7 +21,7 @@ pub(crate) mod table;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -33,7 +33,7 @@ pub use sealed::{Sealed, Seen};
 pub use split::HeldOutFrom;
 pub use table::{ColumnStats, OUTLIER, Scale, Table};
 
-use crate::support::digest;
+use crate::{error::Error, support::digest};
 
 /// Environment variable that names the data folder.
 pub const DATA_VARIABLE: &str = "DAB_DATA";
@@ -141,18 +141,19 @@ pub enum DataConfig {
 ///
 /// # Errors
 /// Missing files (what, and where it was looked for), bad shapes, NaN, labels out of range.
-pub fn load(config: &DataConfig, seed: u64, root: &Path) -> Result<Task> {
+pub fn load(config: &DataConfig, seed: u64, root: &Path) -> Result<Task, Error> {
     Ok(load_described(config, seed, root)?.0)
 }
 
 /// [`load`], together with scales and names.
-///
-/// # Errors
-/// As [`load`].
-pub fn load_described(config: &DataConfig, seed: u64, root: &Path) -> Result<(Task, Description)> {
+pub(crate) fn load_described(
+    config: &DataConfig,
+    seed: u64,
+    root: &Path,
+) -> Result<(Task, Description), Error> {
     match config.load(seed, root)? {
         Loaded::Rows(task, description) => Ok((*task, description)),
-        Loaded::Images(_) => bail!("images need an image network: [backbone.images]"),
+        Loaded::Images(_) => Err(Error::Data(anyhow!("images need an image network: [backbone.images]"))),
     }
 }
 
@@ -199,7 +200,11 @@ impl DataConfig {
     ///
     /// # Errors
     /// As [`load`].
-    pub fn load(&self, seed: u64, root: &Path) -> Result<Loaded> {
+    pub fn load(&self, seed: u64, root: &Path) -> Result<Loaded, Error> {
+        self.read(seed, root).map_err(Error::Data)
+    }
+
+    fn read(&self, seed: u64, root: &Path) -> Result<Loaded> {
         let (task, description) = match self {
             Self::RegressionClusters(config) => config.load(seed)?,
             Self::Uci(config) => config.load(seed, root)?,
@@ -247,19 +252,13 @@ pub(crate) fn stored(root: &Path, relative: impl AsRef<Path>) -> Result<PathBuf>
 
 impl Task {
     /// What `f` makes of each OOD set, by name.
-    ///
-    /// # Errors
-    /// The first of `f`.
-    pub(crate) fn each_ood<T>(&self, f: impl Fn(&Table) -> Result<T>) -> Result<Vec<(String, T)>> {
+    pub(crate) fn each_ood<T, E>(&self, f: impl Fn(&Table) -> Result<T, E>) -> Result<Vec<(String, T)>, E> {
         self.ood.iter().map(|(name, inputs)| Ok((name.clone(), f(inputs)?))).collect()
     }
 
-    /// Refuses what no model can learn from.
-    ///
-    /// # Errors
-    /// Differing column or row counts, empty train or test, non-finite values, labels out of range,
-    /// fewer than two classes in training, a class that is tested but never trained.
-    pub fn check(&self) -> Result<()> {
+    /// Refuses what no model can learn from: differing column or row counts, empty train or test, non-finite values, labels out
+    /// of range, fewer than two classes in training, a class that is tested but never trained.
+    pub(crate) fn check(&self) -> Result<()> {
         let cols = self.train.inputs.cols;
         for (what, split) in [("train", &self.train), ("held-out", &self.held_out), ("test", &self.test)] {
             ensure!(split.inputs.cols == cols, "{what} has {} columns, train has {cols}", split.inputs.cols);

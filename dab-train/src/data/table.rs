@@ -11,8 +11,10 @@
 
 use std::ops::Range;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, anyhow, bail};
 use dab_core::{artifact::writer::Normalization, parts::LARGEST};
+
+use crate::error::Error;
 
 /// A column whose spread is below this fraction of its magnitude is constant: f32 cannot tell more.
 const CONSTANT_COLUMN: f64 = 1e-7;
@@ -56,28 +58,28 @@ impl Table {
     ///
     /// # Errors
     /// When the number of values is not `rows × cols`.
-    pub fn new(rows: usize, cols: usize, values: Vec<f32>) -> Result<Self> {
-        ensure!(
-            rows.checked_mul(cols) == Some(values.len()),
-            "{rows} rows × {cols} columns need as many values, found {}",
-            values.len()
-        );
-        Ok(Self { rows, cols, values })
+    pub fn new(rows: usize, cols: usize, values: Vec<f32>) -> Result<Self, Error> {
+        let found = values.len();
+        match rows.checked_mul(cols) == Some(found) {
+            true => Ok(Self { rows, cols, values }),
+            false => {
+                Err(Error::Data(anyhow!("{rows} rows × {cols} columns need as many values, found {found}")))
+            }
+        }
     }
 
     /// A table from equally long rows.
     ///
     /// # Errors
     /// When the rows differ in length.
-    pub fn from_rows<R: AsRef<[f32]>>(rows: &[R]) -> Result<Self> {
-        let cols = rows.first().map_or(0, |row| row.as_ref().len());
-        let mut values = Vec::with_capacity(rows.len() * cols);
-        for (i, row) in rows.iter().enumerate() {
-            let row = row.as_ref();
-            ensure!(row.len() == cols, "row {} has {} values, row 1 has {cols}", i + 1, row.len());
-            values.extend_from_slice(row);
+    pub fn from_rows<R: AsRef<[f32]>>(rows: &[R]) -> Result<Self, Error> {
+        let all = || rows.iter().map(AsRef::as_ref);
+        let cols = all().next().map_or(0, <[f32]>::len);
+        if let Some((i, row)) = all().enumerate().find(|(_, row)| row.len() != cols) {
+            let fact = anyhow!("row {} has {} values, row 1 has {cols}", i + 1, row.len());
+            return Err(Error::Data(fact));
         }
-        Ok(Self { rows: rows.len(), cols, values })
+        Ok(Self { rows: rows.len(), cols, values: all().flatten().copied().collect() })
     }
 
     /// A table of one column.
@@ -166,11 +168,8 @@ impl Table {
     }
 
     /// Refuses NaN, infinities and numbers beyond the domain of a model (dab-core's `scalar.rs`); `what` names the table in the
-    /// message.
-    ///
-    /// # Errors
-    /// At the first such value: its row and column, both counted from 1.
-    pub fn check_finite(&self, what: &str) -> Result<()> {
+    /// message, which says where the first such value is, row and column counted from 1.
+    pub(crate) fn check_finite(&self, what: &str) -> Result<()> {
         if let Some(at) = self.values.iter().position(|x| !x.is_finite()) {
             let total = self.values.iter().filter(|x| !x.is_finite()).count();
             bail!(

@@ -27,9 +27,6 @@ use crate::{
 /// Inputs that travel in the artifact as known answers.
 const SELF_TESTS: usize = 4;
 /// The artifact of a trained model, calibrated on `held_out`.
-///
-/// # Errors
-/// When a number cannot be stored: the writer names it.
 pub fn artifact(trained: &Snapshot, held_out: &Table, info: Vec<(String, String)>) -> Result<Vec<u8>> {
     let mut spec = spec(trained, info);
     spec.self_test = held_out.iter().take(SELF_TESTS).map(<[f32]>::to_vec).collect();
@@ -42,9 +39,6 @@ pub fn artifact(trained: &Snapshot, held_out: &Table, info: Vec<(String, String)
 }
 
 /// What an artifact says about itself: its experiment, its seed, and the names of inputs and outputs.
-///
-/// # Errors
-/// When a name cannot be stored.
 pub fn info(experiment: &Experiment, data: &Description) -> Result<Vec<(String, String)>> {
     let mut info = vec![
         ("experiment".to_owned(), experiment.name.clone()),
@@ -66,9 +60,6 @@ pub fn means(train: &Table) -> (String, String) {
 }
 
 /// u of every row as the device computes it.
-///
-/// # Errors
-/// When the bytes are no model or a row is not an input of it.
 pub fn scores(artifact: &[u8], inputs: &Table) -> Result<Vec<f32>> {
     Ok(device::assessments(artifact, inputs)?.iter().map(|said| said.uncertainty).collect())
 }

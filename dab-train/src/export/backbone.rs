@@ -43,9 +43,6 @@ pub fn info(
 }
 
 /// The image network of an artifact and what comes before it, if it has one.
-///
-/// # Errors
-/// When the info cannot be understood.
 pub fn of_info(info: &[(String, String)]) -> Result<Option<(Backbone, Preprocessing)>> {
     let find = |key: &str| info.iter().find(|(k, _)| k == key).map(|(_, text)| text);
     let (Some(backbone), Some(preprocessing)) = (find(BACKBONE), find(PREPROCESSING)) else {

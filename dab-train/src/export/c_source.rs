@@ -1,8 +1,6 @@
 //! A model as C source, for firmware without files: bytes of `model.dab` → a constant array and its sizes, in one file or in
 //! a source and a header.
 
-use std::fmt::Write;
-
 use anyhow::{Result, bail};
 use dab_core::{Model, Task};
 
@@ -21,9 +19,6 @@ const KEYWORDS: &str = " alignas alignof and and_eq asm auto bitand bitor bool b
     dab_model ";
 
 /// Refuses what C does not take as a name.
-///
-/// # Errors
-/// When `name` has other characters than letters, digits and `_`, begins with a digit, or is a word of the language.
 pub fn check_name(name: &str) -> Result<()> {
     let letters = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if name.is_empty() || !name.chars().all(letters) || name.starts_with(|c: char| c.is_ascii_digit()) {
@@ -58,9 +53,6 @@ pub struct CSource {
 ///
 /// With the file name of a `header`, other files include that header and the source is compiled once, like any other.
 /// Without one the source has everything in it, and one file of the program includes it.
-///
-/// # Errors
-/// When `name` is not a name in C, or `header` cannot stand between the quotes of an `#include`.
 pub fn c_source(
     name: &str,
     header: Option<&str>,
@@ -71,22 +63,20 @@ pub fn c_source(
     if let Some(header) = header {
         check_header(header)?;
     }
-    let mut source = opening(name, header, artifact)?;
-    let declared = declaration(name, artifact, model)?;
-    match header {
-        Some(header) => writeln!(source, "#include \"{header}\"\n")?,
-        None => writeln!(source, "#include <stdint.h>\n\n{declared}")?,
-    }
-    array(&mut source, name, artifact.bytes())?;
+    let (opening, declared) = (opening(name, header, artifact), declaration(name, artifact, model));
+    let array = array(name, artifact.bytes());
     let guard = format!("{}_EXPORTED_H", name.to_ascii_uppercase());
-    let header = match header {
-        Some(_) => Some(format!(
-            "{}#ifndef {guard}\n#define {guard}\n\n#include <stdint.h>\n\n{declared}\n#endif\n",
-            opening(name, header, artifact)?
-        )),
-        None => None,
-    };
-    Ok(CSource { header, source })
+    Ok(match header {
+        Some(file) => CSource {
+            header: Some(format!(
+                "{opening}#ifndef {guard}\n#define {guard}\n\n#include <stdint.h>\n\n{declared}\n#endif\n"
+            )),
+            source: format!("{opening}#include \"{file}\"\n\n{array}"),
+        },
+        None => {
+            CSource { header: None, source: format!("{opening}#include <stdint.h>\n\n{declared}\n{array}") }
+        }
+    })
 }
 
 /// Refuses the name of a header that no `#include` could name.
@@ -98,99 +88,87 @@ fn check_header(header: &str) -> Result<()> {
 }
 
 /// The comment at the top of a file: what it is, and how a program uses it.
-fn opening(name: &str, header: Option<&str>, artifact: &ModelFile) -> Result<String> {
-    let (upper, bytes) = (name.to_ascii_uppercase(), artifact.bytes().len());
-    let mut t = String::new();
-    writeln!(t, "/* A dab model, identity {:08x}. Written by dab export; C99 and C++.", artifact.identity())?;
-    writeln!(t, " *")?;
-    writeln!(t, " *     static uint64_t storage[DAB_MODEL_BYTES / 8];")?;
-    writeln!(t, " *     static float scratch[{upper}_SCRATCH_FLOATS];")?;
-    writeln!(t, " *     dab_model *model;")?;
-    writeln!(
-        t,
-        " *     if (dab_model_init(storage, sizeof storage, {name}, {upper}_BYTES, &model) != DAB_OK) stop();"
-    )?;
-    writeln!(t, " *     if (dab_self_test(model, scratch, sizeof scratch) != DAB_OK) stop();")?;
-    writeln!(t, " *")?;
-    match header {
+fn opening(name: &str, header: Option<&str>, artifact: &ModelFile) -> String {
+    let (identity, upper, bytes) = (artifact.identity(), name.to_ascii_uppercase(), artifact.bytes().len());
+    let how = match header {
         Some(header) => {
-            writeln!(t, " * Include {header} wherever the model is used, and compile the C file once. */")?;
+            format!(" * Include {header} wherever the model is used, and compile the C file once. */\n")
         }
-        None => {
-            writeln!(
-                t,
-                " * Include this file in one source file, and do not compile it as well: the array would be defined twice."
-            )?;
-            writeln!(t, " * To compile it by itself, make a header for it: dab export --header.")?;
-            // A number, not the macro: other files do not have it.
-            let words = bytes / 4 + 1;
-            writeln!(
-                t,
-                " * Other files see it by: extern const uint32_t {name}[{words}]; of {bytes} bytes */"
-            )?;
-        }
-    }
-    Ok(t)
+        // A number, not the macro: other files do not have it.
+        None => format!(
+            "\x20* Include this file in one source file, and do not compile it as well: the array would be defined twice.\n\
+             \x20* To compile it by itself, make a header for it: dab export --header.\n\
+             \x20* Other files see it by: extern const uint32_t {name}[{words}]; of {bytes} bytes */\n",
+            words = bytes / 4 + 1
+        ),
+    };
+    format!(
+        "/* A dab model, identity {identity:08x}. Written by dab export; C99 and C++.\n\
+         \x20*\n\
+         \x20*     static uint64_t storage[DAB_MODEL_BYTES / 8];\n\
+         \x20*     static float scratch[{upper}_SCRATCH_FLOATS];\n\
+         \x20*     dab_model *model;\n\
+         \x20*     if (dab_model_init(storage, sizeof storage, {name}, {upper}_BYTES, &model) != DAB_OK) stop();\n\
+         \x20*     if (dab_self_test(model, scratch, sizeof scratch) != DAB_OK) stop();\n\
+         \x20*\n\
+         {how}"
+    )
 }
 
 /// The macros for the sizes, and the declaration of the array.
-fn declaration(name: &str, artifact: &ModelFile, model: &Model<'_>) -> Result<String> {
-    let (bytes, shape, upper) = (artifact.bytes(), model.shape(), name.to_ascii_uppercase());
-    let mut t = String::new();
-    writeln!(t, "#ifndef {upper}_BYTES")?;
-    let macros = [
-        ("BYTES", bytes.len()),
+fn declaration(name: &str, artifact: &ModelFile, model: &Model<'_>) -> String {
+    let (shape, upper, test) = (model.shape(), name.to_ascii_uppercase(), model.meta().self_test);
+    let sizes = [
+        ("BYTES", artifact.bytes().len()),
         ("INPUTS", shape.inputs),
         ("OUTPUTS", shape.outputs),
         ("CODES", shape.codes),
         ("DIM", shape.dim),
         ("SCRATCH_FLOATS", model.scratch_len()),
     ];
-    for (what, value) in macros {
-        writeln!(t, "#define {upper}_{what} {value}u")?;
-    }
-    if let Some(names) =
-        names::find(&artifact.info, names::OUTPUTS, shape.outputs).filter(|_| shape.outputs > 0)
-    {
-        let what = if shape.task == Some(Task::Classification) { "CLASS" } else { "OUTPUT" };
+    let sizes = sizes.map(|(what, value)| format!("#define {upper}_{what} {value}u\n")).concat();
+    let names = names::find(&artifact.info, names::OUTPUTS, shape.outputs).filter(|_| shape.outputs > 0);
+    let what = if shape.task == Some(Task::Classification) { "CLASS" } else { "OUTPUT" };
+    let names = names.map_or_else(String::new, |names| {
         let listed: Vec<String> = names.iter().map(|name| literal(name)).collect();
-        writeln!(
-            t,
-            "/* As in: static const char *const names[] = {upper}_{what}_NAMES; UTF-8, in the order of outputs. */"
-        )?;
-        writeln!(t, "#define {upper}_{what}_NAMES {{ {} }}", listed.join(", "))?;
-    }
-    writeln!(t, "/* CRC-32C of the model: the same for the same model. */")?;
-    writeln!(t, "#define {upper}_IDENTITY 0x{:08x}u", artifact.identity())?;
-    writeln!(t, "/* What dab_self_test must find: so many answers, with this digest of their bits. */")?;
-    let test = model.meta().self_test;
-    writeln!(t, "#define {upper}_SELF_TESTS {}u", test.vectors)?;
-    writeln!(t, "#define {upper}_SELF_TEST_DIGEST 0x{:08x}u", u32::from_le_bytes(test.digest))?;
-    writeln!(t, "#endif\n")?;
-    writeln!(t, "#ifdef __cplusplus\nextern \"C\" {{\n#endif")?;
-    writeln!(t, "/* Little-endian words: aligned for the reader, whatever the compiler. */")?;
+        format!(
+            "/* As in: static const char *const names[] = {upper}_{what}_NAMES; UTF-8, in the order of outputs. */\n\
+             #define {upper}_{what}_NAMES {{ {} }}\n",
+            listed.join(", ")
+        )
+    });
+    let (identity, vectors, digest) = (artifact.identity(), test.vectors, u32::from_le_bytes(test.digest));
     // In C++ a constant is private to its file unless it was declared.
-    writeln!(t, "extern const uint32_t {name}[{upper}_BYTES / 4 + 1];")?;
-    writeln!(t, "#ifdef __cplusplus\n}}\n#endif")?;
-    Ok(t)
+    format!(
+        "#ifndef {upper}_BYTES\n\
+         {sizes}{names}/* CRC-32C of the model: the same for the same model. */\n\
+         #define {upper}_IDENTITY 0x{identity:08x}u\n\
+         /* What dab_self_test must find: so many answers, with this digest of their bits. */\n\
+         #define {upper}_SELF_TESTS {vectors}u\n\
+         #define {upper}_SELF_TEST_DIGEST 0x{digest:08x}u\n\
+         #endif\n\
+         \n\
+         #ifdef __cplusplus\n\
+         extern \"C\" {{\n\
+         #endif\n\
+         /* Little-endian words: aligned for the reader, whatever the compiler. */\n\
+         extern const uint32_t {name}[{upper}_BYTES / 4 + 1];\n\
+         #ifdef __cplusplus\n\
+         }}\n\
+         #endif\n"
+    )
 }
 
 /// The definition of the array. Its linkage is that of the declaration, in C++ too.
-fn array(t: &mut String, name: &str, bytes: &[u8]) -> Result<()> {
-    writeln!(t, "const uint32_t {name}[{}_BYTES / 4 + 1] = {{", name.to_ascii_uppercase())?;
-    let words: Vec<String> = bytes
-        .chunks(4)
-        .map(|chunk| {
-            let mut word = [0; 4];
-            word.iter_mut().zip(chunk).for_each(|(to, from)| *to = *from);
-            format!("0x{:08x}u", u32::from_le_bytes(word))
-        })
-        .collect();
-    for line in words.chunks(PER_LINE) {
-        writeln!(t, "    {},", line.join(", "))?;
-    }
-    writeln!(t, "}};")?;
-    Ok(())
+fn array(name: &str, bytes: &[u8]) -> String {
+    let word = |chunk: &[u8]| {
+        let mut word = [0; 4];
+        word[..chunk.len()].copy_from_slice(chunk);
+        format!("0x{:08x}u", u32::from_le_bytes(word))
+    };
+    let words: Vec<String> = bytes.chunks(4).map(word).collect();
+    let lines: String = words.chunks(PER_LINE).map(|line| format!("    {},\n", line.join(", "))).collect();
+    format!("const uint32_t {name}[{}_BYTES / 4 + 1] = {{\n{lines}}};\n", name.to_ascii_uppercase())
 }
 
 #[cfg(test)]

@@ -17,9 +17,6 @@ use crate::{
 const BLOCK: usize = 256;
 
 /// Applies `f` to every row, its number and scratch, by all cores; the results are in the rows' order.
-///
-/// # Errors
-/// The first of `f`.
 pub fn each_row<T: Send>(
     model: &Model<'_>,
     inputs: &Table,
@@ -33,9 +30,6 @@ pub fn each_row<T: Send>(
 }
 
 /// What the model says of every row.
-///
-/// # Errors
-/// When the bytes are no model or a row is not an input of it.
 pub fn assessments(artifact: &[u8], inputs: &Table) -> Result<Vec<Assessment>> {
     let (bytes, isa) = (AlignedBytes::from(artifact), Widest::detect());
     let model = bytes.model()?;
@@ -43,9 +37,6 @@ pub fn assessments(artifact: &[u8], inputs: &Table) -> Result<Vec<Assessment>> {
 }
 
 /// What every view says of every row: one list a view, the base first.
-///
-/// # Errors
-/// As [`assessments`].
 pub fn views(artifact: &[u8], inputs: &Table) -> Result<Vec<Vec<ViewScore>>> {
     let bytes = AlignedBytes::from(artifact);
     let model = bytes.model()?;
@@ -68,9 +59,6 @@ pub struct Encoded {
 }
 
 /// The Gaussian of every row.
-///
-/// # Errors
-/// As [`assessments`].
 pub fn encoded(artifact: &[u8], inputs: &Table) -> Result<Vec<Encoded>> {
     let bytes = AlignedBytes::from(artifact);
     let model = bytes.model()?;
@@ -91,9 +79,6 @@ pub fn encoded(artifact: &[u8], inputs: &Table) -> Result<Vec<Encoded>> {
 }
 
 /// All scores of every row.
-///
-/// # Errors
-/// As [`assessments`].
 pub fn scores(artifact: &[u8], inputs: &Table) -> Result<Scores> {
     let bytes = AlignedBytes::from(artifact);
     let model = bytes.model()?;

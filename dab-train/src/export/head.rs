@@ -10,9 +10,6 @@ use crate::learn::retrofit::Affine;
 
 /// Reads `weight`, `[classes, inputs]`, and `bias`, `[classes]`, zeros without. Names may have a prefix, as in `fc.weight`, if
 /// there is only one such tensor.
-///
-/// # Errors
-/// When there is no such file, or it has no such layer.
 pub fn read(path: &Path) -> Result<Affine> {
     let name = path.display();
     let bytes = crate::support::limits::read(path).with_context(|| format!("cannot read {name}"))?;

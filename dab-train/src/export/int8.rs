@@ -13,9 +13,6 @@ use super::device;
 use crate::data::Table;
 
 /// `artifact`, whose weights are floats, in bytes; calibrated on `held_out` with these weights. Without rows the table stays.
-///
-/// # Errors
-/// When the bytes are no model, or a row is not an input of it.
 pub fn quantised(artifact: &[u8], held_out: Option<&Table>) -> Result<Vec<u8>> {
     let bytes = quantise(artifact, &HeldOut::default()).context("the weights cannot be stored in bytes")?;
     let Some(rows) = held_out.filter(|rows| rows.rows > 0) else { return Ok(bytes) };
@@ -41,9 +38,6 @@ pub struct Change {
 }
 
 /// Compares two files on rows.
-///
-/// # Errors
-/// When a row is not an input of them.
 pub fn compare(floats: &[u8], bytes: &[u8], rows: &Table) -> Result<Change> {
     let [before, after] = [device::assessments(floats, rows)?, device::assessments(bytes, rows)?];
     let scores = [&before, &after].map(|said| said.iter().map(Assessment::score).collect::<Vec<f32>>());

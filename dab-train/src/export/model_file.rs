@@ -39,9 +39,6 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 
 impl ModelFile {
     /// Reads a file.
-    ///
-    /// # Errors
-    /// When there is no such file, or it is not a sound artifact.
     pub fn open(path: &Path) -> Result<Self> {
         let name = path.display();
         let bytes = read(path).with_context(|| format!("cannot read `{name}`"))?;
@@ -49,9 +46,6 @@ impl ModelFile {
     }
 
     /// A model that was just made.
-    ///
-    /// # Errors
-    /// When the bytes are no sound artifact.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         Self::new("the model".into(), bytes)
     }

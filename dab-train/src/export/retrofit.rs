@@ -53,9 +53,6 @@ impl Calibration<'_> {
 }
 
 /// The file of a model.
-///
-/// # Errors
-/// When a number cannot be stored: the writer names it.
 pub fn artifact(
     model: &Retrofitted,
     calibration: Calibration,
@@ -65,9 +62,6 @@ pub fn artifact(
 }
 
 /// The model of a file, before it is one.
-///
-/// # Errors
-/// As [`artifact`].
 pub fn calibrated(
     model: &Retrofitted,
     calibration: Calibration,
@@ -91,9 +85,6 @@ pub fn calibrated(
 /// The file of a network, given as its `spec`, with views of its inputs beside it; unless they judge `alone`, U is of both, and
 /// the network's score has the given form. A part of the rows that calibrate shapes the tails: the network has seen all
 /// training rows.
-///
-/// # Errors
-/// When a number cannot be stored: the writer names it.
 pub fn beside(
     mut spec: Spec,
     model: &Retrofitted,

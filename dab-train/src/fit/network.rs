@@ -176,7 +176,7 @@ fn features(network: &Network, whole: bool, rows: &Table) -> Result<Table> {
         dim: width,
     };
     let encoded = device::encoded(&draft(network, whole, head).to_bytes()?, rows)?;
-    Table::from_rows(&encoded.into_iter().map(|row| row.mean).collect::<Vec<_>>())
+    Ok(Table::from_rows(&encoded.into_iter().map(|row| row.mean).collect::<Vec<_>>())?)
 }
 
 /// Codes of the Gaussians that the network's own head gives.

@@ -176,7 +176,7 @@ pub fn features(network: &ResNet, set: &ImageSet, normalise: &Normalise, device:
         values.extend(rows);
         Ok(())
     })?;
-    Table::new(set.len(), cols, values)
+    Ok(Table::new(set.len(), cols, values)?)
 }
 
 /// SHA-256 of a network's names and numbers: which network it is.

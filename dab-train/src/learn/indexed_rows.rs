@@ -112,7 +112,7 @@ impl Features {
     /// None in practice: the file's length was checked.
     pub fn table(&self) -> Result<Table> {
         let all: Vec<usize> = (0..self.rows.len()).collect();
-        Table::new(self.rows.len(), self.cols, self.numbers(&all, None)?)
+        Ok(Table::new(self.rows.len(), self.cols, self.numbers(&all, None)?)?)
     }
 }
 

@@ -71,9 +71,6 @@ pub struct JudgedSet {
 
 impl JudgedSet {
     /// Judges every row.
-    ///
-    /// # Errors
-    /// When a row is not an input of the model.
     pub fn new(name: &str, model: &Model<'_>, inputs: &Table) -> Result<Self> {
         let (wide, shape) = (Widest::detect(), model.shape());
         let stride = inputs.rows.div_ceil(LATENT).max(1);
@@ -129,9 +126,6 @@ pub struct Assessments {
 }
 
 /// Assesses every held-out, test and OOD row of a task with the model file.
-///
-/// # Errors
-/// When the bytes are no model, or a row is not an input of it.
 pub fn assess(model: &[u8], task: &Task) -> Result<Assessments> {
     let bytes = AlignedBytes::from(model);
     let model = bytes.model()?;
@@ -175,9 +169,6 @@ pub fn scored(
 impl Assessments {
     /// What each channel finds: strangers in the OOD sets, and errors of the decoder among the test rows. The first is of the
     /// score that the verdict judges.
-    ///
-    /// # Errors
-    /// A score that is not finite, or sets that do not belong together.
     pub fn reports(&self, task: &Task) -> Result<Vec<ScoreReport>> {
         let column = |name, of: fn(&Judged) -> Option<f32>| scored(name, &self.test, &self.ood, of);
         let mut channels = Vec::new();

@@ -33,9 +33,6 @@ pub struct Comparison {
 }
 
 /// Measures every baseline that fits the task.
-///
-/// # Errors
-/// When a baseline cannot be fitted to the training data.
 pub fn compare(experiment: &Experiment, task: &Task, setting: &Setting) -> Result<Comparison> {
     let mut comparison = Comparison { scores: on_features(task)?, rmse_without_bottleneck: None };
     if let Some(file) = experiment.retrofit.as_ref().and_then(|retrofit| retrofit.head.as_deref()) {
@@ -52,9 +49,6 @@ pub fn compare(experiment: &Experiment, task: &Task, setting: &Setting) -> Resul
 }
 
 /// Measures of the baselines that need no network.
-///
-/// # Errors
-/// When one cannot be fitted to the training rows.
 pub fn on_features(task: &Task) -> Result<Vec<ScoreReport>> {
     let found = baselines::on_features(task)?;
     let correct = match (&found.test_logits, &task.test.targets) {
@@ -68,7 +62,7 @@ pub fn on_features(task: &Task) -> Result<Vec<ScoreReport>> {
 fn of_own_head(file: &Path, task: &Task) -> Result<Vec<ScoreReport>> {
     let own = head::read(file)?;
     let test = own.apply(&task.test.inputs);
-    let ood = task.each_ood(|inputs| Ok(own.apply(inputs)))?;
+    let ood = task.each_ood(|inputs| anyhow::Ok(own.apply(inputs)))?;
     let correct = match &task.test.targets {
         Targets::Classes { labels, .. } => Some(classification::correct(&test, labels)),
         Targets::Regression(_) => None,

@@ -32,10 +32,6 @@ pub const INTERVAL_FACTOR: f32 = 2.0;
 /// Share of targets that an interval is to hold.
 pub const INTERVAL_SHARE: f64 = 0.95;
 
-/// What a report says about who saw which rows.
-pub const PROTOCOL: &str = "The model was made from training and held-out rows alone; test and OOD rows were opened once, \
-     after its file was final, to measure it.";
-
 /// A regression's band.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Interval {
@@ -93,7 +89,7 @@ impl TaskScores {
     ///
     /// # Errors
     /// The first of `score`.
-    pub fn of(task: &Task, score: impl Fn(&Table) -> Result<Scores>) -> Result<Self> {
+    pub fn of<E>(task: &Task, score: impl Fn(&Table) -> Result<Scores, E>) -> Result<Self, E> {
         Ok(Self {
             held_out: score(&task.held_out.inputs)?,
             test: score(&task.test.inputs)?,
@@ -157,9 +153,6 @@ fn inside(scores: &Scores, targets: &Table, scale: f64) -> f64 {
 }
 
 /// Measures a run.
-///
-/// # Errors
-/// When scores and task do not belong together.
 pub fn evaluate(trained: &Snapshot, task: &Task, scores: &TaskScores) -> Result<Evaluation> {
     let noise = match (&task.test.targets, trained.output) {
         (Targets::Regression(_), Output::Classes(_)) => {
@@ -177,9 +170,6 @@ pub fn evaluate(trained: &Snapshot, task: &Task, scores: &TaskScores) -> Result<
 
 /// Measures scores, wherever they come from: `usage` are the priors of the codes, `noise` the variance of each prediction
 /// where one is known.
-///
-/// # Errors
-/// When scores and task do not belong together.
 pub fn evaluate_scores(
     usage: &[f32],
     noise: Option<&Table>,

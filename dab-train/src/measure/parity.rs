@@ -11,7 +11,7 @@
 //!
 //! It runs at the end of every training, and as `dab verify` whenever somebody asks.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow};
 use serde::Serialize;
 
 use super::{
@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     data::{Table, Task},
+    error::Error,
     export::artifact,
     model::snapshot::Scores,
 };
@@ -75,8 +76,11 @@ impl Parity {
     ///
     /// # Errors
     /// When they are of different inputs.
-    pub fn new(trainer: &[f32], device: &[f32]) -> Result<Self> {
-        ensure!(trainer.len() == device.len(), "{} scores against {}", trainer.len(), device.len());
+    pub fn new(trainer: &[f32], device: &[f32]) -> Result<Self, Error> {
+        if trainer.len() != device.len() {
+            let fact = anyhow!("{} scores against {}", trainer.len(), device.len());
+            return Err(Error::Measuring(fact));
+        }
         let (mut largest_difference, mut largest_relative) = (0.0f64, 0.0f64);
         for (&a, &b) in trainer.iter().zip(device) {
             let difference = (f64::from(a) - f64::from(b)).abs();
@@ -98,14 +102,15 @@ impl Parity {
     ///
     /// # Errors
     /// When a score differs by more than [`REFUSED`].
-    pub fn check(&self) -> Result<()> {
-        ensure!(
-            self.largest_relative <= REFUSED,
+    pub fn check(&self) -> Result<(), Error> {
+        if self.largest_relative <= REFUSED {
+            return Ok(());
+        }
+        Err(Error::Export(anyhow!(
             "the device's scores differ from the trainer's by {:.1e} of u (allowed: {REFUSED:.0e}; rank correlation {:.4})",
             self.largest_relative,
             self.rank_correlation
-        );
-        Ok(())
+        )))
     }
 
     /// What to tell about a difference above rounding.
@@ -128,19 +133,13 @@ impl Pair {
     }
 
     /// How well the two agree on this set.
-    ///
-    /// # Errors
-    /// As [`Parity::new`].
     pub fn parity(&self) -> Result<Parity> {
-        Parity::new(&self.trainer, &self.device)
+        Ok(Parity::new(&self.trainer, &self.device)?)
     }
 }
 
 impl Twice {
     /// Scores the task's inputs with the artifact, beside the trainer's `scores`.
-    ///
-    /// # Errors
-    /// When the artifact takes other inputs.
     pub fn new(artifact: &[u8], task: &Task, scores: &TaskScores) -> Result<Self> {
         let pair = |name: &str, inputs: &Table, scores: &Scores| Pair::new(name, artifact, inputs, scores);
         let ood = task.ood.iter().zip(&scores.ood);
@@ -159,9 +158,6 @@ impl Twice {
     }
 
     /// AUROC of test against each OOD set: by name, the trainer's and the device's.
-    ///
-    /// # Errors
-    /// When a set is empty or a score is not finite.
     pub fn aurocs(&self) -> Result<Vec<(&str, [f64; 2])>> {
         let auroc = |test: &[f32], ood: &[f32]| {
             Detection::new(Positive::OutOfDistribution, test, ood).map(|found| found.auroc)
@@ -173,9 +169,6 @@ impl Twice {
     }
 
     /// How well the two agree on all sets together.
-    ///
-    /// # Errors
-    /// As [`Parity::new`] and [`Twice::aurocs`].
     pub fn parity(&self) -> Result<Parity> {
         let all = |side: fn(&Pair) -> &[f32]| self.pairs().flat_map(|pair| side(pair).to_vec()).collect();
         let (trainer, device): (Vec<f32>, Vec<f32>) = (all(|pair| &pair.trainer), all(|pair| &pair.device));

@@ -7,7 +7,7 @@
 //! Everything an artifact stores is here as `f32`, row-major; nothing here knows how it was learned. Scoring runs
 //! the same tensor code as training, without gradients and with z = μ.
 
-use anyhow::{Result, ensure};
+use anyhow::anyhow;
 use burn::tensor::{DType, Device, Tensor, TensorData};
 
 use super::{
@@ -18,7 +18,10 @@ use super::{
     encoder::Covariance,
     network::{Network, Output, OutputVariance},
 };
-use crate::data::{Scale, Table};
+use crate::{
+    data::{Scale, Table},
+    error::Error,
+};
 
 /// Numbers of one tensor that a scoring step may hold (examples × codes × dim).
 const CHUNK_NUMBERS: usize = 1 << 22;
@@ -170,13 +173,12 @@ impl Snapshot {
     ///
     /// # Errors
     /// When the table has another number of columns than the model has inputs.
-    pub fn score(&self, table: &Table, device: &Device) -> Result<Scores> {
-        let inputs = self.input_scale.mean.len();
-        ensure!(
-            table.cols == inputs,
-            "the model takes {inputs} numbers, the table has {} columns",
-            table.cols
-        );
+    pub fn score(&self, table: &Table, device: &Device) -> Result<Scores, Error> {
+        let (inputs, found) = (self.input_scale.mean.len(), table.cols);
+        if inputs != found {
+            let fact = anyhow!("the model takes {inputs} numbers, the table has {found} columns");
+            return Err(Error::Measuring(fact));
+        }
         let network = self.network(device);
         let codes = self.codebook.tensors(device, DType::F32);
         let count = self.codebook.len();

@@ -116,9 +116,6 @@ impl Contest {
 }
 
 /// All jobs: each set of strangers, then the errors where there are classes.
-///
-/// # Errors
-/// No method, or methods that were measured on different sets.
 pub fn contests(methods: &[Method]) -> Result<Vec<Contest>> {
     let first = methods.first().and_then(|m| m.seeds.first()).context("no method to compare")?;
     let sets = |report: &ScoreReport| report.ood.iter().map(|o| o.0.clone()).collect::<Vec<_>>();

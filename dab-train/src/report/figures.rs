@@ -47,9 +47,6 @@ impl Figure {
 type Score<'a> = (&'a str, &'a dyn Fn(&Judged) -> Option<f32>);
 
 /// Histograms of the score that is judged and, for a classifier, of the ambiguity, with their thresholds.
-///
-/// # Errors
-/// When there is nothing to draw.
 pub fn histograms(subject: &Subject, model: &Model<'_>) -> Result<Vec<Figure>> {
     let mut list = Vec::new();
     if subject.test.rows.is_empty() {
@@ -107,9 +104,6 @@ fn histogram(
 }
 
 /// Promised against actual false alarms, where there are p-values and fresh rows.
-///
-/// # Errors
-/// When the back end fails.
 pub fn promises(subject: &Subject, model: &Model<'_>) -> Result<Option<Figure>> {
     let Some(table) = model.calibration().filter(|_| !subject.test.rows.is_empty()) else { return Ok(None) };
     let p_values = subject.test.each(|row| row.said.p_value);
@@ -123,9 +117,6 @@ pub fn promises(subject: &Subject, model: &Model<'_>) -> Result<Option<Figure>> 
 }
 
 /// Size and work against quality.
-///
-/// # Errors
-/// As [`rate_distortion`].
 pub fn sizes(choice: &Choice) -> Result<Vec<Figure>> {
     let draw = |title: &str, cost: &str, of: fn(&Point) -> u64, budget: Option<u64>| {
         let candidate = |p: &Point| Candidate { cost: of(p) as f64, auroc: p.auroc, chosen: p.chosen };
@@ -148,9 +139,6 @@ pub fn sizes(choice: &Choice) -> Result<Vec<Figure>> {
 }
 
 /// ROC, risk against coverage, and which code takes which class.
-///
-/// # Errors
-/// When there is nothing to draw although the sets say that there is.
 pub fn details(subject: &Subject, model: &Model<'_>) -> Result<Vec<Figure>> {
     let mut list = Vec::new();
     let test = subject.test.each(|row| Some(row.said.score()));
@@ -188,9 +176,6 @@ pub fn details(subject: &Subject, model: &Model<'_>) -> Result<Vec<Figure>> {
 }
 
 /// The paper's figure of a regression with one input: the whole grid, inside and outside the training range.
-///
-/// # Errors
-/// When there is nothing to draw.
 pub fn curve(data: &DataConfig, run: &Run) -> Result<Drawing> {
     let scale = run.evaluation.interval.as_ref().map_or(1.0, |interval| interval.scale);
     let parts = std::iter::once((&run.task.test.inputs, &run.scores.test))
@@ -231,9 +216,6 @@ pub fn curve(data: &DataConfig, run: &Run) -> Result<Drawing> {
 }
 
 /// Test rows by class, the strangers and the codes, in the plane of the test rows.
-///
-/// # Errors
-/// When there are no test rows.
 pub fn latent(subject: &Subject, model: &Model<'_>) -> Result<Figure> {
     let (test, codebook) = (&subject.test, model.codebook());
     let plane = Plane::fit(&test.latent)?;

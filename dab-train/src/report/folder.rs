@@ -59,9 +59,6 @@ pub fn left(folder: &Path) -> Option<Left> {
 }
 
 /// Removes the checkpoints of an earlier run, so that nobody goes on from them.
-///
-/// # Errors
-/// When one cannot be removed.
 pub fn forget(folder: &Path) -> Result<()> {
     for folder in with_seeds(folder) {
         let path = folder.join(CHECKPOINT);
@@ -93,9 +90,6 @@ fn save(path: &Path, bytes: &[u8]) -> Result<()> {
 }
 
 /// Writes one run into its folder: experiment, metrics, model, scores, and the image network that learnt with it.
-///
-/// # Errors
-/// When the folder cannot be written.
 pub fn write_run(experiment: &Experiment, run: &Run, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     save(&folder.join(EXPERIMENT), experiment.resolved()?.as_bytes())?;
@@ -187,9 +181,6 @@ fn first(table: &Table, row: usize) -> String {
 }
 
 /// Writes what all runs of an experiment gave together: figures, report.html, and of several runs a summary.
-///
-/// # Errors
-/// When the folder cannot be written, or runs were measured on different sets.
 pub fn write_report(experiment: &Experiment, runs: &[Run], out: &Path) -> Result<()> {
     let Some(first) = runs.first() else { return Ok(()) };
     let summary = summarise(runs);

@@ -85,9 +85,6 @@ pub struct Report {
 
 impl Report {
     /// Measures and draws.
-    ///
-    /// # Errors
-    /// When rows and targets do not belong together, or methods were measured on different sets.
     pub fn new(title: &str, subject: &Subject, mut extras: Extras) -> Result<Self> {
         let model = subject.model.model()?;
         if extras.methods.is_empty() {
@@ -129,9 +126,6 @@ impl Report {
 }
 
 /// The model's own scores, seed by seed.
-///
-/// # Errors
-/// As [`Subject::measured`].
 pub fn own<'a>(subjects: impl IntoIterator<Item = &'a Subject>) -> Result<Vec<Method>> {
     let mut methods: Vec<Method> = Vec::new();
     for subject in subjects.into_iter().filter(|subject| !subject.test.rows.is_empty()) {

@@ -51,9 +51,6 @@ fn views(model: &Model<'_>) -> Vec<String> {
 
 impl Subject {
     /// Judges fresh rows and rows from elsewhere.
-    ///
-    /// # Errors
-    /// When rows do not fit the model.
     pub fn new(
         model: ModelFile,
         test: &Table,
@@ -68,9 +65,6 @@ impl Subject {
     }
 
     /// Rows that the model has judged already.
-    ///
-    /// # Errors
-    /// When the file is no model.
     pub fn of(
         model: ModelFile,
         test: JudgedSet,
@@ -96,9 +90,6 @@ impl Subject {
     }
 
     /// What a score is worth: the one that `pick` takes of each row.
-    ///
-    /// # Errors
-    /// As `Scored::report`.
     pub fn measured(&self, name: &str, pick: impl Fn(&Judged) -> Option<f32>) -> Result<ScoreReport> {
         scored(name, &self.test, &self.ood, pick).report(self.correct().as_deref())
     }

@@ -6,9 +6,6 @@ use anyhow::{Context, Result};
 use sha2::digest::Digest;
 
 /// The digest of a file's bytes.
-///
-/// # Errors
-/// When it cannot be read.
 pub fn of_file<D: Digest + Write>(path: &Path) -> Result<String> {
     let here = || format!("cannot read {}", path.display());
     let mut digest = D::new();

@@ -27,9 +27,6 @@ enum Bytes {
 
 impl AtomicFile {
     /// Starts a file that will be called `target`.
-    ///
-    /// # Errors
-    /// When nothing can be created beside it.
     pub fn create(target: &Path) -> io::Result<Self> {
         // A link stays a link: its destination is replaced.
         let target = target.canonicalize().unwrap_or_else(|_| target.into());
@@ -58,9 +55,6 @@ impl AtomicFile {
     }
 
     /// Gives the file its name.
-    ///
-    /// # Errors
-    /// When the bytes cannot be brought to disk, or the target cannot be replaced.
     pub fn commit(self) -> io::Result<()> {
         match self.bytes {
             Bytes::Direct(mut file) => file.flush(),
@@ -74,9 +68,6 @@ impl AtomicFile {
 }
 
 /// Writes a file, whole or not at all, and names it where that fails.
-///
-/// # Errors
-/// As [`AtomicFile::write`].
 pub fn save(path: &Path, bytes: impl AsRef<[u8]>) -> anyhow::Result<()> {
     AtomicFile::write(path, bytes.as_ref()).with_context(|| format!("cannot write `{}`", path.display()))
 }
@@ -91,9 +82,6 @@ fn draft(prefix: &str, folder: &Path) -> io::Result<NamedTempFile> {
 }
 
 /// Refuses a folder that cannot be written into, without a trace: training may take long.
-///
-/// # Errors
-/// When nothing can be created there.
 pub fn check_writable(folder: &Path) -> anyhow::Result<()> {
     let here = Path::new(".");
     let above = |path: &&Path| path.exists() || path.as_os_str().is_empty();

@@ -18,9 +18,6 @@ fn too_large(fact: String) -> io::Error {
 }
 
 /// All bytes of a file.
-///
-/// # Errors
-/// When it cannot be read, or does not end.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
     let metadata = file.metadata()?;
@@ -35,9 +32,6 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// All of a text file.
-///
-/// # Errors
-/// As [`read`], and when it is not UTF-8.
 pub fn read_text(path: &Path) -> io::Result<String> {
     String::from_utf8(read(path)?)
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not text: a byte of it is no UTF-8"))

@@ -70,8 +70,9 @@ impl<'a, W: Write + Send> FeatureWriter<'a, W> {
         Ok(self.writer.write(&RecordBatch::try_new(self.schema.clone(), columns)?)?)
     }
 
-    /// Writes what is left; gives the bytes' place back.
-    pub fn finish(self) -> Result<W> {
-        Ok(self.writer.into_inner()?)
+    /// Writes what is left.
+    pub fn finish(self) -> Result<()> {
+        self.writer.close()?;
+        Ok(())
     }
 }

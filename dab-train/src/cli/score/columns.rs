@@ -11,15 +11,14 @@ use dab_core::layers::softmax;
 use dab_core::{Assessment, InputError, Model, Verdict};
 
 use super::{CHANNELS, FIXED, INVALID};
-use crate::cli::text::verdict;
 use crate::support::simd::Widest;
 
 /// The verdicts, and what takes their place in a row that cannot be read.
 const VERDICTS: [&str; 5] = [
-    verdict(Verdict::Familiar),
-    verdict(Verdict::Ambiguous),
-    verdict(Verdict::Doubtful),
-    verdict(Verdict::Unfamiliar),
+    Verdict::Familiar.name(),
+    Verdict::Ambiguous.name(),
+    Verdict::Doubtful.name(),
+    Verdict::Unfamiliar.name(),
     INVALID,
 ];
 

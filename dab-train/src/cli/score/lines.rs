@@ -1,13 +1,14 @@
 //! One line per input: what `dab score` writes, as CSV or JSON.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::Write;
 
 use anyhow::Result;
 use dab_core::layers::softmax;
-use dab_core::{Assessment, InputError, Model, Task};
+use dab_core::{Assessment, InputError, Model, Task, Verdict};
 
-use super::super::text::{shortest, verdict, whole};
+use super::super::text::{shortest, whole};
 use crate::{export::model_file::ModelFile, support::simd::Widest};
 
 /// Columns of every model.
@@ -90,7 +91,7 @@ impl<'a> Scorer<'a> {
     pub fn named_line(&mut self, name: &str, input: Result<&[f32], &dyn Display>) -> Result<(), InputError> {
         let start = self.lines.len();
         if !self.json {
-            self.lines.extend(quoted(Some(&name.to_owned())).bytes());
+            self.lines.extend(quoted(name).bytes());
             self.lines.push(b',');
         }
         match input {
@@ -111,93 +112,48 @@ impl<'a> Scorer<'a> {
         if self.probabilities {
             softmax(&mut self.outputs);
         }
-        if self.json {
-            self.json_line(&assessment, class)
-        } else {
-            self.csv_line(&assessment, class)
-        }
+        self.write(&assessment, class);
         Ok(())
     }
 
-    fn csv_line(&mut self, assessment: &Assessment, class: Option<&String>) {
-        let line = &mut self.lines;
-        shortest(assessment.uncertainty, line);
-        line.push(b',');
-        if let Some(p) = assessment.p_value {
-            shortest(p, line);
-        }
-        line.push(b',');
-        line.extend(assessment.verdict.map_or("", verdict).bytes());
-        line.push(b',');
-        whole(assessment.nearest, line);
-        if self.channels {
-            for number in [assessment.unfamiliarity, assessment.ambiguity, assessment.ambiguity_p] {
-                line.push(b',');
-                if let Some(number) = number {
-                    shortest(number, line);
+    fn write(&mut self, found: &Assessment, class: Option<&String>) {
+        let (json, classes, line) = (self.json, self.classes, &mut self.lines);
+        let named = |class: Option<usize>| class.and_then(|class| classes.get(class)).map(String::as_str);
+        let fixed = FIXED.into_iter().zip([
+            Cell::Number(Some(found.uncertainty)),
+            Cell::Number(found.p_value),
+            Cell::Text(found.verdict.map(Verdict::name)),
+            Cell::Whole(found.nearest),
+        ]);
+        let channels = CHANNELS.into_iter().zip([
+            Cell::Number(found.unfamiliarity),
+            Cell::Number(found.ambiguity),
+            Cell::Number(found.ambiguity_p),
+            Cell::Text(named(found.class)),
+            Cell::Text(named(found.runner_up)),
+        ]);
+        let class = class.map(|class| ("class", Cell::Text(Some(class))));
+        let cells = fixed.chain(channels.filter(|_| self.channels)).chain(class);
+        for (at, (name, cell)) in cells.enumerate() {
+            match (json, at) {
+                (false, 0) => {}
+                (false, _) => line.push(b','),
+                (true, _) => {
+                    line.extend(if at == 0 { b"{\"" } else { b",\"" });
+                    line.extend(name.bytes());
+                    line.extend(b"\":");
                 }
             }
-            for class in [assessment.class, assessment.runner_up] {
-                line.push(b',');
-                line.extend(quoted(class.and_then(|class| self.classes.get(class))).bytes());
-            }
+            cell.write(json, line);
         }
-        if class.is_some() {
-            line.push(b',');
-            line.extend(quoted(class).bytes());
-        }
-        for &y in &self.outputs {
-            line.push(b',');
-            shortest(y, line);
-        }
-        line.push(b'\n');
-    }
-
-    fn json_line(&mut self, assessment: &Assessment, class: Option<&String>) {
-        let line = &mut self.lines;
-        line.extend(br#"{"uncertainty":"#);
-        shortest(assessment.uncertainty, line);
-        line.extend(br#","p_value":"#);
-        match assessment.p_value {
-            Some(p) => shortest(p, line),
-            None => line.extend(b"null"),
-        }
-        line.extend(br#","verdict":"#);
-        match assessment.verdict {
-            Some(v) => {
-                line.push(b'"');
-                line.extend(verdict(v).bytes());
-                line.push(b'"');
-            }
-            None => line.extend(b"null"),
-        }
-        line.extend(br#","nearest":"#);
-        whole(assessment.nearest, line);
-        if self.channels {
-            let numbers = [assessment.unfamiliarity, assessment.ambiguity, assessment.ambiguity_p];
-            for (name, number) in CHANNELS.iter().zip(numbers) {
-                line.extend(format!(r#","{name}":"#).bytes());
-                match number {
-                    Some(number) => shortest(number, line),
-                    None => line.extend(b"null"),
-                }
-            }
-            for (name, class) in [("class", assessment.class), ("runner_up", assessment.runner_up)] {
-                let class = serde_json::json!(class.and_then(|class| self.classes.get(class)));
-                line.extend(format!(r#","{name}":{class}"#).bytes());
-            }
-        }
-        if let Some(class) = class {
-            line.extend(format!(r#","class":{}"#, serde_json::json!(class)).bytes());
-        }
-        line.extend(br#","outputs":["#);
-        for (i, &y) in self.outputs.iter().enumerate() {
-            if i > 0 {
+        line.extend(if json { &br#","outputs":["#[..] } else { b"" });
+        for (at, &output) in self.outputs.iter().enumerate() {
+            if at > 0 || !json {
                 line.push(b',');
             }
-            shortest(y, line);
+            shortest(output, line);
         }
-        line.extend(b"]}\n");
+        line.extend(if json { &b"]}\n"[..] } else { b"\n" });
     }
 
     /// The line of a row that could not be read.
@@ -223,11 +179,32 @@ impl<'a> Scorer<'a> {
     }
 }
 
-/// A name as a field of CSV.
-fn quoted(name: Option<&String>) -> String {
-    match name {
-        Some(name) if name.contains([',', '"', '\n', '\r']) => format!("\"{}\"", name.replace('"', "\"\"")),
-        Some(name) => name.clone(),
-        None => String::new(),
+/// What stands in a column before the outputs, if anything.
+enum Cell<'a> {
+    Number(Option<f32>),
+    Whole(usize),
+    Text(Option<&'a str>),
+}
+
+impl Cell<'_> {
+    /// Adds it to a line of JSON or of CSV.
+    fn write(&self, json: bool, line: &mut Vec<u8>) {
+        match *self {
+            Self::Number(Some(number)) => shortest(number, line),
+            Self::Whole(number) => whole(number, line),
+            // Writing to memory cannot fail.
+            Self::Text(Some(text)) if json => drop(serde_json::to_writer(line, text)),
+            Self::Text(Some(text)) => line.extend(quoted(text).bytes()),
+            _ if json => line.extend(b"null"),
+            _ => {}
+        }
+    }
+}
+
+/// A text as a field of CSV.
+fn quoted(text: &str) -> Cow<'_, str> {
+    match text.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")).into(),
+        false => text.into(),
     }
 }

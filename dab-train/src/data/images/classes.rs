@@ -28,9 +28,6 @@ pub(super) struct Numbered {
 
 impl ImagesConfig {
     /// Numbers the classes of training and test images together.
-    ///
-    /// # Errors
-    /// Names that are not those of `data.classes`, a class that is only tested.
     pub(super) fn numbered(&self, parts: [&Labels; 2]) -> Result<Numbered> {
         let words = matches!(parts[0], Labels::Words(_));
         let (mut labels, mut names) = number_classes(&parts.map(Clone::clone))?;

@@ -29,7 +29,7 @@ pub use rand_augment::RandAugment;
 
 use self::sources::{How, Read};
 use super::{Description, RowNames, Split, Table, Targets, Task, split, split::HeldOutFrom};
-use crate::support::random::Random;
+use crate::{error::Error, support::random::Random};
 
 /// Settings of an experiment on images.
 ///
@@ -130,10 +130,7 @@ impl ImagesConfig {
     }
 
     /// Refuses settings that contradict each other.
-    ///
-    /// # Errors
-    /// The first that does.
-    pub fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         let Preprocessing { side, resize, normalise, .. } = self.preprocessing();
         ensure!((0.0..1.0).contains(&self.held_out), "data.held_out = {}: a share below 1", self.held_out);
         ensure!(side > 0, "data.side = 0: images need pixels");
@@ -150,10 +147,7 @@ impl ImagesConfig {
     }
 
     /// Reads and cuts the images. The same `seed` gives the same cut.
-    ///
-    /// # Errors
-    /// Missing or damaged files, images without labels, classes that are only tested, sizes that differ.
-    pub fn load(&self, seed: u64, root: &Path) -> Result<ImageTask> {
+    pub(crate) fn load(&self, seed: u64, root: &Path) -> Result<ImageTask> {
         self.check()?;
         let how = How { preprocessing: self.preprocessing(), augment: self.augment };
         let labelled = |source: &str| -> Result<_> {
@@ -224,15 +218,19 @@ impl ImageTask {
     ///
     /// # Errors
     /// When an image cannot be read, or the task is one that no model can learn from.
-    pub fn featured(&self, name: &str, features: impl Fn(&ImageSet) -> Result<Table>) -> Result<Task> {
-        let split = |part: &Labelled| -> Result<Split> {
+    pub fn featured<E: From<Error>>(
+        &self,
+        name: &str,
+        features: impl Fn(&ImageSet) -> Result<Table, E>,
+    ) -> Result<Task, E> {
+        let split = |part: &Labelled| -> Result<Split, E> {
             let targets = Targets::Classes { labels: part.labels.clone(), count: self.classes };
             Ok(Split { inputs: features(&part.set)?, targets })
         };
         let (train, held_out, test) = (split(&self.train)?, split(&self.held_out)?, split(&self.test)?);
         let ood = self.ood.iter().map(|(name, set)| Ok((name.clone(), features(set)?)));
-        let task = Task { name: name.to_owned(), train, held_out, test, ood: ood.collect::<Result<_>>()? };
-        task.check()?;
+        let task = Task { name: name.to_owned(), train, held_out, test, ood: ood.collect::<Result<_, E>>()? };
+        task.check().map_err(Error::Data)?;
         Ok(task)
     }
 }

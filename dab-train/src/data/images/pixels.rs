@@ -122,13 +122,11 @@ impl fmt::Debug for Pixels {
 
 impl Pixels {
     /// From bytes that are colour by colour within each image.
-    #[must_use]
     pub fn planar(side: usize, bytes: Vec<u8>, augment: Augment) -> Self {
         Self { side, augment, bytes }
     }
 
     /// From bytes that are pixel by pixel, three colours each.
-    #[must_use]
     pub fn interleaved(side: usize, bytes: &[u8], augment: Augment) -> Self {
         let mut planar = vec![0; bytes.len()];
         let size = CHANNELS * side * side;
@@ -185,48 +183,39 @@ pub struct ImageSet {
 
 impl ImageSet {
     /// All `images` of `source`.
-    #[must_use]
     pub fn all(source: &str, images: Arc<dyn Images>) -> Self {
         let rows = (0..images.len()).collect();
         Self { source: source.to_owned(), images, rows }
     }
 
     /// The images at `indices` of this selection.
-    #[must_use]
     pub fn select(&self, indices: &[usize]) -> Self {
         let rows = indices.iter().map(|&index| self.rows[index]).collect();
         Self { source: self.source.clone(), images: self.images.clone(), rows }
     }
 
     /// How many.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
     /// Whether there are none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
     /// What image `index` of this selection is called: its file, or its place in the source, counting from 1.
-    #[must_use]
     pub fn name(&self, index: usize) -> String {
         let row = self.rows[index];
         self.images.name(row).unwrap_or_else(|| format!("{}:{}", self.source, row + 1))
     }
 
     /// Numbers of one image.
-    #[must_use]
     pub fn cols(&self) -> usize {
         CHANNELS * self.images.side() * self.images.side()
     }
 
     /// The images at `indices` as network inputs, row by row, made by all cores. `change` names the random streams.
-    ///
-    /// # Errors
-    /// When an image cannot be read.
     pub fn numbers(
         &self,
         indices: &[usize],
@@ -238,7 +227,6 @@ impl ImageSet {
     }
 
     /// [`ImageSet::numbers`] of images as they are; zeros, and why, in place of one that cannot be read.
-    #[must_use]
     pub fn readable(
         &self,
         indices: &[usize],

@@ -79,11 +79,8 @@ const ALL: [Op; 14] = [
 ];
 
 impl RandAugment {
-    /// Whether the strength is one.
-    ///
-    /// # Errors
-    /// When it is above 30.
-    pub fn check(self) -> Result<()> {
+    /// Refuses a magnitude above the largest.
+    pub(crate) fn check(self) -> Result<()> {
         ensure!(
             self.magnitude <= LARGEST,
             "augment.rand.magnitude is {}, allowed are 0 to {LARGEST}",

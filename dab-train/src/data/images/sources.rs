@@ -32,9 +32,6 @@ pub struct How {
 
 /// Reads `source`, in the data folder `root` unless it is absolute; a folder of pictures has one folder per class if
 /// `labelled`, and is a plain list of pictures otherwise.
-///
-/// # Errors
-/// When it is missing, damaged or no source of images: what to give instead.
 pub fn read(source: &str, root: &Path, how: How, labelled: bool) -> Result<Read> {
     let (path, part) = split(source, root);
     let path = stored(root, path)?;
@@ -63,7 +60,6 @@ fn split<'a>(source: &'a str, root: &Path) -> (&'a str, Option<&'a str>) {
 }
 
 /// Whether a file is a picture, by its name.
-#[must_use]
 pub fn is_picture(path: &Path) -> bool {
     #[cfg(feature = "pictures")]
     return super::folder::is_picture(path);
@@ -88,9 +84,6 @@ fn list(path: &Path, how: How) -> Result<Read> {
 }
 
 /// Files of pictures, in this order.
-///
-/// # Errors
-/// When this build reads none.
 #[cfg(feature = "pictures")]
 pub fn pictures(files: Vec<PathBuf>, how: How) -> Result<Read> {
     let images = Arc::new(super::folder::Folder::new(files, how.preprocessing, how.augment));
@@ -106,9 +99,6 @@ fn classes(path: &Path, _: How) -> Result<Read> {
 use classes as list;
 
 /// Files of pictures, in this order.
-///
-/// # Errors
-/// This build reads none.
 #[cfg(not(feature = "pictures"))]
 pub fn pictures(files: Vec<PathBuf>, how: How) -> Result<Read> {
     classes(files.first().map_or(Path::new("pictures"), PathBuf::as_path), how)

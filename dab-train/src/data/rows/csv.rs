@@ -18,12 +18,6 @@ use super::{
 /// Separators that people use; for a hint when the chosen one does not fit.
 const SEPARATORS: [u8; 3] = [b',', b';', b'\t'];
 
-/// What a field holds.
-enum Field {
-    Number(f32),
-    Fault(Fault),
-}
-
 /// What the first row of a file is.
 enum FirstRow {
     /// Text and no number: names.
@@ -45,8 +39,8 @@ impl FirstRow {
         let (mut text, mut numbers) = (None, false);
         for (i, field) in fields.enumerate() {
             match parse(field) {
-                Field::Fault(Fault::Text(field)) => text = text.or(Some((i + 1, field))),
-                Field::Fault(Fault::Missing) => {}
+                Err(Fault::Text(field)) => text = text.or(Some((i + 1, field))),
+                Err(Fault::Missing) => {}
                 _ => numbers = true,
             }
         }
@@ -77,9 +71,6 @@ pub(crate) struct Text {
 
 impl Text {
     /// Reads the first record and finds out whether it holds names.
-    ///
-    /// # Errors
-    /// When nothing can be read, or nobody but the user can tell.
     pub(crate) fn new(reader: Box<dyn Read>, format: TextFormat) -> Result<Self> {
         let mut text = Self {
             cutter: Cutter::new(reader, format.delimiter),
@@ -126,9 +117,6 @@ impl Text {
     }
 
     /// Reads the next record. Returns whether there was one.
-    ///
-    /// # Errors
-    /// When the text cannot be read on.
     pub(crate) fn next(&mut self) -> Result<bool> {
         let read = std::mem::take(&mut self.pending) || self.read().context("cannot read on")?;
         self.row += u64::from(read);
@@ -151,10 +139,7 @@ impl Text {
 
     /// A field as a number.
     pub(crate) fn number(&self, column: usize) -> Result<f32, BadRow> {
-        match parse(self.field(column)) {
-            Field::Number(number) => Ok(number),
-            Field::Fault(fault) => Err(self.bad(Some(column), fault)),
-        }
+        parse(self.field(column)).map_err(|fault| self.bad(Some(column), fault))
     }
 
     fn bad(&self, column: Option<usize>, fault: Fault) -> BadRow {
@@ -225,10 +210,7 @@ impl Inputs {
         }
         for input in 0..self.inputs {
             let column = self.chosen.as_ref().map_or(input, |chosen| chosen[input]);
-            match parse(records.field(block, column)) {
-                Field::Number(number) => inputs.push(number),
-                Field::Fault(fault) => return Err((Some(column), fault)),
-            }
+            inputs.push(parse(records.field(block, column)).map_err(|fault| (Some(column), fault))?);
         }
         Ok(())
     }
@@ -311,15 +293,15 @@ pub(super) fn choose(header: &[String], layout: &Layout) -> Result<Option<Vec<us
 }
 
 #[inline]
-fn parse(field: &[u8]) -> Field {
+fn parse(field: &[u8]) -> Result<f32, Fault> {
     if field.is_empty() {
-        return Field::Fault(Fault::Missing);
+        return Err(Fault::Missing);
     }
     let text = std::str::from_utf8(field);
     match text.ok().and_then(|text| text.parse::<f32>().ok()) {
-        Some(number) if number.is_finite() => Field::Number(number),
-        Some(_) => Field::Fault(Fault::NonFinite(shown(field))),
-        None => Field::Fault(Fault::Text(shown(field))),
+        Some(number) if number.is_finite() => Ok(number),
+        Some(_) => Err(Fault::NonFinite(shown(field))),
+        None => Err(Fault::Text(shown(field))),
     }
 }
 

@@ -46,7 +46,6 @@ pub enum RowSource {
 
 impl RowSource {
     /// `-` is standard input.
-    #[must_use]
     pub fn new(path: &Path) -> Self {
         if path.as_os_str() == "-" { Self::Stdin } else { Self::File(path.into()) }
     }
@@ -199,7 +198,6 @@ pub const WITHOUT_PARQUET: &str = "this dab was built without Parquet: install i
 const PARQUET: &[u8] = b"PAR1";
 
 /// Whether a file is a Parquet file, by its first bytes.
-#[must_use]
 pub fn is_parquet(path: &Path) -> bool {
     let mut start = Vec::new();
     // A pipe is not looked into: what is read from it is gone.
@@ -292,9 +290,6 @@ enum Format {
 
 impl RowReader {
     /// Opens a source and finds out what it is.
-    ///
-    /// # Errors
-    /// When it cannot be read, or its shape or names do not fit.
     pub fn open(source: &RowSource, layout: &Layout) -> Result<Self> {
         Self::from_source(source, layout).with_context(|| source.to_string())
     }
@@ -363,7 +358,6 @@ impl RowReader {
     }
 
     /// What turns the blocks of [`RowReader::cut`] into numbers.
-    #[must_use]
     pub fn parser(&self) -> RowParser {
         self.parser.clone()
     }
@@ -383,9 +377,6 @@ impl RowReader {
 
     /// Reads the next row into `row`, which has as many values as the layout says. Returns whether there
     /// was one.
-    ///
-    /// # Errors
-    /// When the row is bad, or the stream ends in the middle of it.
     pub fn next_into(&mut self, row: &mut [f32]) -> Result<bool, RowError> {
         while self.at == self.rows.count {
             let mut raw = std::mem::take(&mut self.raw);
@@ -410,7 +401,6 @@ impl RowReader {
     }
 
     /// How far the stream has come.
-    #[must_use]
     pub fn progress(&self) -> ReadProgress {
         match &self.format {
             Format::Csv(rows) => rows.progress(),

@@ -50,9 +50,6 @@ pub struct ParquetTable {
 
 impl ParquetTable {
     /// Opens a file and finds the inputs in it.
-    ///
-    /// # Errors
-    /// When it is no Parquet file, or has no such columns.
     pub fn open(path: &Path, layout: &Layout) -> Result<Self> {
         let metadata = open(path)?;
         let fields = metadata.schema().fields();
@@ -101,16 +98,12 @@ impl ParquetTable {
     }
 
     /// What the file says about itself.
-    #[must_use]
     pub fn metadata(&self) -> &ParquetMetaData {
         self.metadata.metadata()
     }
 
     /// The inputs of some row groups, at most `rows` at a time. Every call opens the file anew: threads must not share a
     /// position in it.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
     pub fn batches(&self, groups: Vec<usize>, rows: usize) -> Result<ParquetRecordBatchReader> {
         let file = File::open(&self.path)?;
         let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone());

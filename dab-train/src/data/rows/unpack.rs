@@ -26,9 +26,6 @@ pub(crate) struct Unpacked {
 }
 
 /// Unpacks a stream.
-///
-/// # Errors
-/// When it cannot be read.
 pub(crate) fn unpack(reader: Box<dyn Read>) -> io::Result<Unpacked> {
     look(reader, true)
 }

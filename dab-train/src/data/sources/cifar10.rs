@@ -23,6 +23,7 @@ use crate::{
         split::{self, HeldOutFrom},
         stored,
     },
+    error::Error,
     support::random::Random,
 };
 
@@ -115,7 +116,11 @@ impl Cifar10Config {
     ///
     /// # Errors
     /// Missing or malformed data.
-    pub fn backbone_logits(&self, seed: u64, root: &Path) -> Result<(Table, Vec<(String, Table)>)> {
+    pub fn backbone_logits(&self, seed: u64, root: &Path) -> Result<(Table, Vec<(String, Table)>), Error> {
+        self.logits(seed, root).map_err(Error::Data)
+    }
+
+    fn logits(&self, seed: u64, root: &Path) -> Result<(Table, Vec<(String, Table)>)> {
         let mut npz = self.open(root)?;
         let mut test = npz.table("logits_test")?;
         if self.held_out_from == HeldOutFrom::Test {

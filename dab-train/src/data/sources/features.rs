@@ -233,9 +233,6 @@ impl Default for Shares {
 }
 
 /// Cuts rows into train, held-out and test; `called` is how errors call their labels. There are no OOD sets yet.
-///
-/// # Errors
-/// Labels that are no classes, and too few rows.
 pub(crate) fn cut_rows(
     name: &str,
     train: FileRows,
@@ -290,9 +287,6 @@ pub(crate) fn cut_rows(
 
 impl Description {
     /// Takes rows that calibrate in place of the held-out ones.
-    ///
-    /// # Errors
-    /// Another number of columns, no rows, or a number that is not finite.
     pub(crate) fn calibrate(&mut self, rows: Table, task: &Task) -> Result<()> {
         let cols = task.train.inputs.cols;
         ensure!(rows.cols == cols, "the calibration rows have {} columns, train has {cols}", rows.cols);
@@ -443,7 +437,7 @@ mod tests {
         file(name, &format!("w,h,species\n{}\n", rows.join("\n")))
     }
 
-    fn run(config: FeaturesConfig) -> Result<(Task, Description)> {
+    fn run(config: FeaturesConfig) -> Result<(Task, Description), crate::Error> {
         load_described(&DataConfig::Features(config), 3, Path::new("unused"))
     }
 

@@ -3,6 +3,8 @@
 use dab_core::ArtifactError;
 use dab_core::artifact::writer::SpecError;
 
+use super::tensors::names;
+
 /// Why a safetensors file could not be packed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -11,7 +13,7 @@ pub enum PackError {
     #[error("this is not a safetensors file ({0}): write one with safetensors' save_file")]
     NotSafetensors(safetensors::SafeTensorError),
     /// A tensor that `dab pack` has no use for.
-    #[error("unknown tensor `{name}`: rename or remove it; known are {NAMES}")]
+    #[error("unknown tensor `{name}`: rename or remove it; known are {}", names())]
     UnknownTensor { name: String },
     /// A tensor that the model needs is not there.
     #[error("tensor `{name}` is missing, expected shape {expected}: {advice}")]
@@ -36,9 +38,12 @@ pub enum PackError {
     Spec(#[from] SpecError),
 }
 
-/// Every tensor name that `dab pack` reads.
-const NAMES: &str = "normalize.mean, normalize.std, layers.N.weight, layers.N.bias, head.weight, head.bias, \
-    codes.mean, codes.cov, codes.prior, decoder.weight, decoder.bias, calibration.scores, self_test.inputs";
+impl PackError {
+    /// A tensor that should be there.
+    pub fn absent(name: &str, expected: &str, advice: &str) -> Self {
+        Self::MissingTensor { name: name.into(), expected: expected.into(), advice: advice.into() }
+    }
+}
 
 fn number_advice(value: f64) -> &'static str {
     match value.is_finite() {

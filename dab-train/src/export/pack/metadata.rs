@@ -34,12 +34,10 @@ impl Metadata {
     /// Takes `key` as one of `known` by its name; `None` when the key is missing.
     fn choice<T: Copy>(&mut self, key: &str, known: &[(&str, T)]) -> Result<Option<T>, PackError> {
         let Some(value) = self.take(key) else { return Ok(None) };
-        match known.iter().find(|(name, _)| *name == value) {
-            Some(&(_, choice)) => Ok(Some(choice)),
-            None => {
-                let names: Vec<&str> = known.iter().map(|&(name, _)| name).collect();
-                Err(wrong(key, value, &format!("use one of {}", names.join(", "))))
-            }
+        let names: Vec<&str> = known.iter().map(|&(name, _)| name).collect();
+        match names.iter().position(|name| *name == value) {
+            Some(place) => Ok(Some(known[place].1)),
+            None => Err(wrong(key, value, &format!("use one of {}", names.join(", ")))),
         }
     }
 
@@ -125,13 +123,8 @@ impl Metadata {
         let before_key = format!("{key}_before_activation");
         let before = self.choice(&before_key, &[("true", true), ("false", false)])?;
         let Some(value) = self.take(&key) else {
-            return match before {
-                Some(true) => Err(missing(
-                    &key,
-                    &format!("`{before_key}` needs it: input, or layers.M with M < {layer}"),
-                )),
-                _ => Ok(None),
-            };
+            let advice = format!("`{before_key}` needs it: input, or layers.M with M < {layer}");
+            return if before == Some(true) { Err(missing(&key, &advice)) } else { Ok(None) };
         };
         let earlier = |value: &str| {
             let number: usize = value.strip_prefix("layers.")?.parse().ok()?;
@@ -140,11 +133,10 @@ impl Metadata {
         let source = if value == "input" { Some(0) } else { earlier(&value) };
         match source.and_then(|source| u8::try_from(source).ok()) {
             Some(source) => Ok(Some(Residual { source, before_activation: before.unwrap_or(false) })),
-            None => Err(wrong(
-                &key,
-                value,
-                &format!("name an earlier activation: input, or layers.M with M < {layer}"),
-            )),
+            None => {
+                let advice = format!("name an earlier activation: input, or layers.M with M < {layer}");
+                Err(wrong(&key, value, &advice))
+            }
         }
     }
 

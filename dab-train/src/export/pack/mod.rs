@@ -31,9 +31,6 @@ fn open(bytes: &[u8]) -> Result<(Tensors<'_>, Metadata), PackError> {
 }
 
 /// The model in the bytes of a safetensors file. [`Spec::to_bytes`] makes an artifact of it.
-///
-/// # Errors
-/// Whatever is wrong with the file, by the name of the tensor or the metadata key.
 pub fn spec_from_safetensors(bytes: &[u8]) -> Result<Spec, PackError> {
     let (tensors, mut metadata) = open(bytes)?;
     let layer_count = tensors.layers()?;
@@ -112,12 +109,8 @@ pub fn network_from_safetensors(bytes: &[u8]) -> Result<Network, PackError> {
         (None, Some(decoder), None) => decoder.matrix("[out, features]", OUT_IN)?.1,
         (None, None, None) => {
             let advice =
-                "the file has neither layers nor a head nor a decoder: use `dab fit` on the features".into();
-            return Err(PackError::MissingTensor {
-                name: "layers.0.weight".into(),
-                expected: "[out, in]".into(),
-                advice,
-            });
+                "the file has neither layers nor a head nor a decoder: use `dab fit` on the features";
+            return Err(PackError::absent("layers.0.weight", "[out, in]", advice));
         }
     };
     let (inputs, layers) = chain(links, columns)?;
@@ -136,9 +129,8 @@ pub fn network_from_safetensors(bytes: &[u8]) -> Result<Network, PackError> {
         None => match tensors.get("head.bias")? {
             None => None,
             Some(_) => {
-                let advice = "head.bias is there; add the weight or remove the bias".into();
-                let expected = format!("[raw, {features}]");
-                return Err(PackError::MissingTensor { name: "head.weight".into(), expected, advice });
+                let advice = "head.bias is there; add the weight or remove the bias";
+                return Err(PackError::absent("head.weight", &format!("[raw, {features}]"), advice));
             }
         },
     };
@@ -314,16 +306,15 @@ fn normalization(tensors: &Tensors<'_>, inputs: usize) -> Result<Option<Normaliz
     let advice = "one value per input of the model";
     let mean = tensors.vector("normalize.mean", inputs, advice)?;
     let std = tensors.vector("normalize.std", inputs, advice)?;
-    let lone = |name: &str, other: &str| PackError::MissingTensor {
-        name: name.into(),
-        expected: format!("[{inputs}]"),
-        advice: format!("{other} is there; normalisation needs both or neither"),
+    let lone = |name: &str, other: &str| {
+        let advice = format!("{other} is there; normalisation needs both or neither");
+        Err(PackError::absent(name, &format!("[{inputs}]"), &advice))
     };
     match (mean, std) {
         (Some(mean), Some(std)) => Ok(Some(Normalization { mean, std })),
         (None, None) => Ok(None),
-        (Some(_), None) => Err(lone("normalize.std", "normalize.mean")),
-        (None, Some(_)) => Err(lone("normalize.mean", "normalize.std")),
+        (Some(_), None) => lone("normalize.std", "normalize.mean"),
+        (None, Some(_)) => lone("normalize.mean", "normalize.std"),
     }
 }
 
@@ -339,23 +330,17 @@ fn decoder(
             return Err(missing("task", "say what the decoder's outputs are: regression or classification"));
         }
         (Some(_), Some(None)) => {
-            return Err(wrong(
-                "task",
-                "none".into(),
-                "there is a decoder.weight: remove it, or name its task",
-            ));
+            let advice = "there is a decoder.weight: remove it, or name its task";
+            return Err(wrong("task", "none".into(), advice));
         }
         (None, Some(Some(_))) => {
-            let advice = "add it, or set task to none".into();
-            return Err(PackError::MissingTensor { name: "decoder.weight".into(), expected, advice });
+            return Err(PackError::absent("decoder.weight", &expected, "add it, or set task to none"));
         }
-        (None, _) => match tensors.get("decoder.bias")? {
-            None => return Ok(None),
-            Some(_) => {
-                let advice = "decoder.bias is there; add the weight or remove the bias".into();
-                return Err(PackError::MissingTensor { name: "decoder.weight".into(), expected, advice });
-            }
-        },
+        (None, _) if tensors.get("decoder.bias")?.is_none() => return Ok(None),
+        (None, _) => {
+            let advice = "decoder.bias is there; add the weight or remove the bias";
+            return Err(PackError::absent("decoder.weight", &expected, advice));
+        }
     };
     let advice = "the decoder is one affine map of the d latent means of codes.mean, stored as [out, in]";
     let (outputs, columns) = weight.matrix(&expected, advice)?;
@@ -370,14 +355,8 @@ fn calibration(tensors: &Tensors<'_>, metadata: &mut Metadata) -> Result<Option<
     let rates = metadata.rates()?;
     let advice = "uncertainties of held-out inputs like the training data, in one dimension";
     let Some(scores) = tensors.get("calibration.scores")? else {
-        return match rates {
-            None => Ok(None),
-            Some(_) => Err(PackError::MissingTensor {
-                name: "calibration.scores".into(),
-                expected: "[n]".into(),
-                advice: "rates of verdicts need it; add it or remove the rates".into(),
-            }),
-        };
+        let advice = "rates of verdicts need it; add it or remove the rates";
+        return rates.map_or(Ok(None), |_| Err(PackError::absent("calibration.scores", "[n]", advice)));
     };
     if !matches!(*scores.shape, [n] if n > 0) {
         return Err(scores.misshapen("[n], n > 0", advice));

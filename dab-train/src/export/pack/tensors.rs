@@ -18,25 +18,15 @@ pub struct Tensor {
 
 impl Tensor {
     /// The numbers rounded to f32.
-    ///
-    /// # Errors
-    /// When one lies beyond f32.
     pub fn narrow(&self) -> Result<Vec<f32>, PackError> {
-        let round = |(i, &value): (usize, &f64)| {
-            let narrow = value as f32;
-            let index = || unravel(i, &self.shape);
-            let name = || self.name.clone();
-            if narrow.is_finite() {
-                Ok(narrow)
-            } else {
-                Err(PackError::NonFinite { name: name(), index: index(), value })
-            }
+        let round = |(i, &value): (usize, &f64)| match value as f32 {
+            narrow if narrow.is_finite() => Ok(narrow),
+            _ => Err(PackError::NonFinite { name: self.name.clone(), index: unravel(i, &self.shape), value }),
         };
         self.values.iter().enumerate().map(round).collect()
     }
 
     /// The error that this tensor should have had another shape.
-    #[must_use]
     pub fn misshapen(&self, expected: &str, advice: &str) -> PackError {
         PackError::Shape {
             name: self.name.clone(),
@@ -65,15 +55,11 @@ pub struct Tensors<'a> {
 
 impl<'a> Tensors<'a> {
     /// Wraps a parsed file.
-    #[must_use]
     pub const fn new(file: SafeTensors<'a>) -> Self {
         Self { file }
     }
 
     /// The tensor of that name, if there is one.
-    ///
-    /// # Errors
-    /// When its type is none of F32, F64, F16, BF16, or a value is not finite.
     pub fn get(&self, name: &str) -> Result<Option<Tensor>, PackError> {
         let Ok(view) = self.file.tensor(name) else { return Ok(None) };
         let bytes = view.data();
@@ -93,18 +79,11 @@ impl<'a> Tensors<'a> {
     }
 
     /// The tensor of that name.
-    ///
-    /// # Errors
-    /// As [`Tensors::get`], and when there is none.
     pub fn require(&self, name: &str, expected: &str, advice: &str) -> Result<Tensor, PackError> {
-        let (expected, advice) = (expected.into(), advice.into());
-        self.get(name)?.ok_or_else(|| PackError::MissingTensor { name: name.into(), expected, advice })
+        self.get(name)?.ok_or_else(|| PackError::absent(name, expected, advice))
     }
 
     /// The numbers of an optional tensor of exactly that shape, in f32.
-    ///
-    /// # Errors
-    /// As [`Tensors::get`], and when the shape differs.
     pub fn vector(&self, name: &str, len: usize, advice: &str) -> Result<Option<Vec<f32>>, PackError> {
         match self.get(name)? {
             Some(tensor) if tensor.shape == [len] => tensor.narrow().map(Some),
@@ -114,9 +93,6 @@ impl<'a> Tensors<'a> {
     }
 
     /// Number of consecutive layers, from 0.
-    ///
-    /// # Errors
-    /// When a tensor is unknown, or a layer number is left out.
     pub fn layers(&self) -> Result<usize, PackError> {
         let mut names = self.file.names();
         names.sort_unstable();
@@ -136,7 +112,7 @@ impl<'a> Tensors<'a> {
             if !names.contains(&&*name) {
                 let advice =
                     format!("layers are numbered from 0 without gaps, the last here is {}", layers - 1);
-                return Err(PackError::MissingTensor { name, expected: "[out, in]".into(), advice });
+                return Err(PackError::absent(&name, "[out, in]", &advice));
             }
         }
         Ok(layers)
@@ -156,6 +132,12 @@ const FIXED: [&str; 11] = [
     "calibration.scores",
     "self_test.inputs",
 ];
+
+/// Every tensor name that `dab pack` reads.
+pub(super) fn names() -> String {
+    let (before, behind) = FIXED.split_at(2);
+    [before, &["layers.N.weight", "layers.N.bias"], behind].concat().join(", ")
+}
 
 /// `(N, rest)` of `layers.N.rest`, N in plain decimal below 1000.
 pub(super) fn layer_number(name: &str) -> Option<(usize, &str)> {

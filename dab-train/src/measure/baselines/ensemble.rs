@@ -13,9 +13,6 @@ use anyhow::{Result, ensure};
 use crate::data::Table;
 
 /// Total predictive variance per example. `variances` is empty when members predict means only.
-///
-/// # Errors
-/// No member, differing shapes, or a different number of variances than means.
 pub fn scores(means: &[Table], variances: &[Table]) -> Result<Vec<f32>> {
     let first = means.first().ok_or_else(|| anyhow::anyhow!("an ensemble has a member"))?;
     ensure!(

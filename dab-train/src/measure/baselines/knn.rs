@@ -34,9 +34,6 @@ pub struct Neighbours {
 
 impl Neighbours {
     /// Keeps a centred copy of `train`: small numbers cancel less.
-    ///
-    /// # Errors
-    /// No rows.
     pub fn fit(train: &Table) -> Result<Self> {
         ensure!(train.rows > 0, "no rows to compare with");
         let centre: Vec<f32> = train.column_stats().iter().map(|s| s.mean as f32).collect();
@@ -47,7 +44,6 @@ impl Neighbours {
 
     /// The `k` smallest distances of each row, ascending (`rows × k`); all of them when there are
     /// fewer than `k` training rows.
-    #[must_use]
     pub fn distances(&self, inputs: &Table, k: usize) -> Table {
         let k = k.clamp(1, self.train.rows);
         let inputs = centred(inputs, &self.centre);
@@ -88,7 +84,6 @@ impl Neighbours {
 }
 
 /// The rows at length 1; a row of zeros stays: it has no direction, and lies at distance 1 from all that have one.
-#[must_use]
 pub fn unit_rows(table: &Table) -> Table {
     let unit = |row: &[f32]| {
         let length = row.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt();

@@ -28,7 +28,6 @@ pub const SCORES: [(&str, Score); 5] = [
 ];
 
 /// All [`SCORES`] of given logits; `suffix` tells whose logits they are, as in `" (own)"`.
-#[must_use]
 pub fn on_logits(suffix: &str, test: &Table, ood: &[(String, Table)]) -> Vec<Scored> {
     let scored = |(name, score): (&str, Score)| Scored {
         name: format!("{name}{suffix}"),
@@ -39,19 +38,16 @@ pub fn on_logits(suffix: &str, test: &Table, ood: &[(String, Table)]) -> Vec<Sco
 }
 
 /// 1 − the largest softmax probability, per row of logits.
-#[must_use]
 pub fn msp(logits: &Table) -> Vec<f32> {
     each(logits, msp_of)
 }
 
 /// −ln Σ exp(logit), per row.
-#[must_use]
 pub fn energy(logits: &Table) -> Vec<f32> {
     each(logits, energy_of)
 }
 
 /// A = ln Σ_{j ≠ ŷ} exp(l_j) − l_ŷ, per row: how near the other classes come to the first, in nats.
-#[must_use]
 pub fn ambiguity(logits: &Table) -> Vec<f32> {
     each(logits, |row| {
         let sorted = descending(row);
@@ -61,7 +57,6 @@ pub fn ambiguity(logits: &Table) -> Vec<f32> {
 }
 
 /// Logits of which each row has the mean 0. A softmax regression knows them up to a number per row; energy and ViM need one.
-#[must_use]
 pub fn centred(logits: &Table) -> Table {
     let centre = |row: &[f32]| {
         let mean = (row.iter().map(|&l| f64::from(l)).sum::<f64>() / row.len().max(1) as f64) as f32;

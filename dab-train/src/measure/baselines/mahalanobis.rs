@@ -66,9 +66,6 @@ impl Space {
 
 impl Mahalanobis {
     /// Fits one Gaussian per class, all with the pooled covariance; `labels` of `None` is one class.
-    ///
-    /// # Errors
-    /// No rows, or differing lengths.
     pub fn fit(inputs: &Table, labels: Option<&[u32]>) -> Result<Self> {
         ensure!(inputs.rows > 0, "no rows to fit");
         let one_class = vec![0; inputs.rows];
@@ -111,7 +108,6 @@ impl Mahalanobis {
     }
 
     /// Squared distance to the nearest class mean, per row.
-    #[must_use]
     pub fn distances(&self, inputs: &Table) -> Vec<f64> {
         let Some(space) = &self.space else { return self.distances_in(inputs) };
         let (inside, outside) = space.enter(inputs);

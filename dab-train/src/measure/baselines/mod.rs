@@ -46,9 +46,6 @@ pub struct Baselines {
 ///
 /// Classification: all of this room (L2 norm negated: unknown inputs excite a network's features less). Regression:
 /// Mahalanobis, k-NN, cosine k-NN, L2 norm.
-///
-/// # Errors
-/// Training data that a baseline cannot be fitted to.
 pub fn on_features(task: &Task) -> Result<Baselines> {
     let train = &task.train.inputs;
     let mut scored = Vec::new();
@@ -108,7 +105,6 @@ fn nearest(task: &Task, prefix: &str, prepare: impl Fn(&Table) -> Table) -> Resu
 }
 
 /// Euclidean length of each row.
-#[must_use]
 pub fn l2_norms(inputs: &Table) -> Vec<f32> {
     let length = |row: &[f32]| row.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt();
     saturated(&inputs.iter().map(length).collect::<Vec<_>>())

@@ -35,9 +35,6 @@ pub struct Vim {
 
 impl Vim {
     /// Fits to training features, their `logits`, and the layer that made these: `weight` is `classes × columns`.
-    ///
-    /// # Errors
-    /// No rows, or shapes that do not belong together.
     pub fn fit(inputs: &Table, logits: &Table, weight: &[f64], bias: &[f64]) -> Result<Self> {
         let (cols, classes) = (inputs.cols, bias.len());
         ensure!(inputs.rows > 0 && inputs.rows == logits.rows, "ViM needs logits of every training row");
@@ -82,7 +79,6 @@ impl Vim {
     }
 
     /// The score of each row, from its features and its logits.
-    #[must_use]
     pub fn scores(&self, inputs: &Table, logits: &Table) -> Vec<f64> {
         let energy = energy(logits);
         self.norms(inputs).iter().zip(energy).map(|(r, e)| self.alpha * r + f64::from(e)).collect()

@@ -36,9 +36,6 @@ pub struct NetworkWithoutBottleneck {
 }
 
 /// Trains a plain network with the experiment's backbone and optimiser.
-///
-/// # Errors
-/// When the experiment contradicts itself.
 pub fn train(experiment: &Experiment, split: &Split, setting: &Setting) -> Result<NetworkWithoutBottleneck> {
     experiment.check()?;
     let (output, target_scale) = predicted(experiment, &split.targets);
@@ -96,7 +93,6 @@ impl NetworkWithoutBottleneck {
     }
 
     /// Predictions in the targets' own unit (or logits), and, of a regression, their variances in its square.
-    #[must_use]
     pub fn predict(&self, inputs: &Table) -> (Table, Option<Table>) {
         let scaled = self.input_scale.apply(inputs);
         let x = TensorData::new(scaled.values, [inputs.rows, inputs.cols]);

@@ -57,9 +57,6 @@ pub fn correct(table: &Table, labels: &[u32]) -> Vec<bool> {
 
 impl Classification {
     /// Measures probabilities (rows sum to 1) against `labels`.
-    ///
-    /// # Errors
-    /// No examples, differing lengths, a label without a column, or non-finite probabilities.
     pub fn new(probabilities: &Table, labels: &[u32]) -> Result<Self> {
         let n = probabilities.rows;
         ensure!(n > 0, "no examples: the metric is undefined");

@@ -50,9 +50,6 @@ pub struct Detection {
 
 impl Detection {
     /// Measures `score`: larger must mean positive. O(n log n).
-    ///
-    /// # Errors
-    /// An empty side or a score that is not finite.
     pub fn new(positive: Positive, negatives: &[f32], positives: &[f32]) -> Result<Self> {
         let groups = ranking::groups(negatives, positives)?;
         let total = (negatives.len() + positives.len()) as f64;
@@ -70,9 +67,6 @@ impl Detection {
 }
 
 /// Calibration AUROC: how well the score finds the misclassified. `None` when all or none are right.
-///
-/// # Errors
-/// A score that is not finite, or lists of different length.
 pub fn misclassification(scores: &[f32], correct: &[bool]) -> Result<Option<Detection>> {
     anyhow::ensure!(scores.len() == correct.len(), "{} scores but {} verdicts", scores.len(), correct.len());
     let side = |wanted: bool| -> Vec<f32> {
@@ -86,9 +80,6 @@ pub fn misclassification(scores: &[f32], correct: &[bool]) -> Result<Option<Dete
 }
 
 /// The ROC curve as (false-positive rate, true-positive rate), from (0, 0) to (1, 1).
-///
-/// # Errors
-/// As [`Detection::new`].
 pub fn roc(negatives: &[f32], positives: &[f32]) -> Result<Vec<(f64, f64)>> {
     Ok(roc_points(&ranking::groups(negatives, positives)?))
 }

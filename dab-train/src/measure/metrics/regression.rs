@@ -27,9 +27,6 @@ pub struct Regression {
 
 impl Regression {
     /// Measures `predicted` against `targets`; `variances` (one per entry) add the likelihood.
-    ///
-    /// # Errors
-    /// Differing shapes, no entries, non-finite values, or a variance that is not positive.
     pub fn new(predicted: &Table, targets: &Table, variances: Option<&Table>) -> Result<Self> {
         let n = targets.values.len();
         ensure!(n > 0, "no examples: the metric is undefined");

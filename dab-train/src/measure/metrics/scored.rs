@@ -44,9 +44,6 @@ fn as_object<S: Serializer>(sets: &[(String, Detection)], serializer: S) -> Resu
 
 impl Scored {
     /// Measures the score. `correct` says which test inputs the classifier gets right.
-    ///
-    /// # Errors
-    /// A score that is not finite, an empty set, or differing lengths.
     pub fn report(&self, correct: Option<&[bool]>) -> Result<ScoreReport> {
         let ood = self
             .ood

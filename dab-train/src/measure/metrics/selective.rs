@@ -25,9 +25,6 @@ pub struct Selective {
 
 impl Selective {
     /// Measures `uncertainty` (larger = less certain) against `losses` (0/1 errors, or any loss).
-    ///
-    /// # Errors
-    /// Lists that are empty, of different length, or not finite.
     pub fn new(uncertainty: &[f32], losses: &[f32]) -> Result<Self> {
         let area = |points: &[(f64, f64)]| points.iter().map(|p| p.1).sum::<f64>() / points.len() as f64;
         let curve = risk_coverage(uncertainty, losses)?;
@@ -42,9 +39,6 @@ pub fn errors(correct: &[bool]) -> Vec<f32> {
 }
 
 /// The curve as (coverage, risk), one point per example, most certain first.
-///
-/// # Errors
-/// Lists that are empty, of different length, or not finite.
 pub fn risk_coverage(uncertainty: &[f32], losses: &[f32]) -> Result<Vec<(f64, f64)>> {
     let order = ascending(uncertainty, losses)?;
     let n = order.len();

@@ -76,9 +76,6 @@ fn floats(xs: &[f32], suffix: &str) -> String {
 
 impl MonitorFile {
     /// Reads a file.
-    ///
-    /// # Errors
-    /// When it cannot be read, and as [`MonitorFile::parse`].
     pub fn open(path: &Path) -> Result<Self> {
         let shown = || format!("`{}`", path.display());
         let text = std::fs::read_to_string(path).with_context(shown)?;
@@ -86,7 +83,6 @@ impl MonitorFile {
     }
 
     /// What the file of a model says; `None` if it has no monitor.
-    #[must_use]
     pub fn of_model(model: &Model<'_>) -> Option<Self> {
         let (config, tick) = model.monitor_config().zip(model.monitor_tick())?;
         // The file has four bytes for it: a tick that was written as 0.01 is the number 0.01, not the nearest of these.
@@ -95,9 +91,6 @@ impl MonitorFile {
     }
 
     /// Reads the text of a file.
-    ///
-    /// # Errors
-    /// When it is not TOML, a value is missing or unknown, or the values describe no monitor.
     pub fn parse(text: &str) -> Result<Self> {
         let Whole { stream, monitor: m, .. } =
             toml::from_str(text).context("not a file of `dab monitor tune`")?;

@@ -94,9 +94,6 @@ pub struct Replay {
 
 impl Replay {
     /// A replay that has seen nothing.
-    ///
-    /// # Errors
-    /// When the configuration describes no monitor.
     pub fn new(config: Config) -> Result<Self, ConfigError> {
         Ok(Self {
             monitor: Monitor::new(config)?,
@@ -154,9 +151,6 @@ impl Replay {
 }
 
 /// Alarms of a configuration on logs, each with a monitor of its own.
-///
-/// # Errors
-/// When the configuration describes no monitor.
 pub fn count_alarms(config: Config, logs: &[Vec<f32>]) -> Result<u64, ConfigError> {
     let mut alarms = 0;
     for log in logs {

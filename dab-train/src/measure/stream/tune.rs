@@ -277,9 +277,6 @@ impl Request<'_> {
     }
 
     /// The configuration.
-    ///
-    /// # Errors
-    /// When the log is too short for the budget, or has no scores.
     pub fn tune(&self) -> Result<Tuned, TuneError> {
         self.check()?;
         let quantiles = quantiles(self.logs, [0.5, 0.9, LOWEST_ENTER, 0.999]).ok_or(TuneError::NoScores)?;

@@ -27,9 +27,6 @@ pub struct Channel<'a> {
 }
 
 /// Draws the channels, with the band of the first.
-///
-/// # Errors
-/// When the back end fails.
 pub fn calibration(title: &str, channels: &[Channel]) -> Result<Drawing> {
     let rates: Vec<f32> = (0..=STEPS).map(|i| WIDEST * f32::from(i) / f32::from(STEPS)).collect();
     let at = |channel: &Channel, rate: f32| AlarmRate::new("", "", rate, &channel.p_values, channel.held_out);

@@ -23,9 +23,6 @@ fn shade(share: f64) -> RGBColor {
 }
 
 /// Counts of examples by code (row) and class (column); shade is the share of the class.
-///
-/// # Errors
-/// Rows of different length, or none.
 pub fn code_class_counts(title: &str, counts: &[Vec<usize>], classes: &[String]) -> Result<Drawing> {
     let (rows, cols) = (counts.len(), counts.first().map_or(0, Vec::len));
     ensure!(rows > 0 && cols > 0, "no counts to draw");

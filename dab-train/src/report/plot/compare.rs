@@ -24,9 +24,6 @@ pub struct Lane {
 }
 
 /// Draws runs beside each other.
-///
-/// # Errors
-/// Nothing to draw.
 pub fn compare(title: &str, runs: &[String], lanes: &[Lane]) -> Result<Drawing> {
     let shown = lanes.iter().flat_map(|lane| lane.values.iter().flatten());
     ensure!(shown.clone().next().is_some(), "the runs have no accuracy and no AUROC to draw");

@@ -40,9 +40,6 @@ fn draw_curves(chart: &mut style::Chart, curves: &[Curve]) -> Result<()> {
 }
 
 /// ROC curves with AUROC in the legend.
-///
-/// # Errors
-/// No curve to draw.
 pub fn roc(title: &str, positive: Positive, curves: &[Curve]) -> Result<Drawing> {
     ensure!(!curves.is_empty(), "no curve to draw");
     let label = match positive {
@@ -59,9 +56,6 @@ pub fn roc(title: &str, positive: Positive, curves: &[Curve]) -> Result<Drawing>
 }
 
 /// Risk–coverage curves with AURC in the legend; `risk` names the loss, as in "error rate".
-///
-/// # Errors
-/// No curve to draw.
 pub fn risk_coverage(title: &str, risk: &str, curves: &[Curve]) -> Result<Drawing> {
     let all = curves.iter().flat_map(|c| &c.points);
     // The first twentieth is a handful of examples: their noise must not set the scale.

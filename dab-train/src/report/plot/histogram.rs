@@ -50,9 +50,6 @@ pub struct Histogram<'a> {
 }
 
 /// Draws it.
-///
-/// # Errors
-/// An empty set.
 pub fn score_histogram(histogram: &Histogram) -> Result<Drawing> {
     let Histogram { title, label, inside, outside, thresholds } = *histogram;
     let sets: Vec<Scores> = std::iter::once(inside).chain(outside.iter().copied()).collect();

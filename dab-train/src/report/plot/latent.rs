@@ -75,9 +75,6 @@ pub struct Plane {
 
 impl Plane {
     /// The plane of `table`'s rows.
-    ///
-    /// # Errors
-    /// An empty table.
     pub fn fit(table: &Table) -> Result<Self> {
         ensure!(table.rows > 0 && table.cols > 0, "no points to draw");
         let dim = table.cols;
@@ -94,9 +91,6 @@ impl Plane {
     }
 
     /// Coordinates of each row in the plane.
-    ///
-    /// # Errors
-    /// Rows of another length.
     pub fn points(&self, table: &Table) -> Result<Vec<(f64, f64)>> {
         ensure!(table.cols == self.centre.len(), "tables differ in their columns");
         Ok(table.iter().map(|row| self.point(row)).collect())
@@ -108,9 +102,6 @@ impl Plane {
     }
 
     /// The code with this mean and covariance, which is a diagonal or a whole matrix.
-    ///
-    /// # Errors
-    /// Numbers that do not fit the plane's dimension.
     pub fn code(&self, mean: &[f32], cov: &[f32]) -> Result<PlaneCode> {
         let dim = self.centre.len();
         ensure!(mean.len() == dim, "a code of {} dimensions in {dim}", mean.len());
@@ -136,9 +127,6 @@ fn unit(x: DVector<f64>) -> DVector<f64> {
 }
 
 /// Groups as coloured dots, OOD groups as small grey crosses, codes as large black ones with their ellipses.
-///
-/// # Errors
-/// No points.
 pub fn latent_scatter(title: &str, groups: &[Group], codes: &[PlaneCode]) -> Result<Drawing> {
     ensure!(groups.iter().any(|g| !g.points.is_empty()), "no points to draw");
     let outlined = if codes.len() <= OUTLINED { codes } else { &[] };

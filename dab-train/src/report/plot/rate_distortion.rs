@@ -22,9 +22,6 @@ pub struct Candidate {
 }
 
 /// Draws candidates on a logarithmic axis of costs; `budget` is the largest cost allowed.
-///
-/// # Errors
-/// No candidate, or a cost of 0.
 pub fn rate_distortion(
     title: &str,
     cost: &str,

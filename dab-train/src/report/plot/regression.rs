@@ -38,9 +38,6 @@ pub struct RegressionFigure<'a> {
 }
 
 /// Draws the figure.
-///
-/// # Errors
-/// Slices of different length, or nothing to draw.
 pub fn regression(figure: &RegressionFigure) -> Result<Drawing> {
     let n = figure.grid.len();
     ensure!(n >= 2, "a curve needs two grid points");

@@ -20,9 +20,6 @@ const REASONS: [(Why, &str, RGBColor); 5] = [
 ];
 
 /// The scores of a stream, the thresholds of its monitor, and when and why the fallback drove.
-///
-/// # Errors
-/// When there is nothing to draw.
 pub fn timeline(title: &str, found: &Timeline, config: &Config, tick: f64) -> Result<Drawing> {
     let seconds = found.ticks as f64 * tick;
     let end = seconds * found.pieces.len() as f64;
@@ -66,9 +63,6 @@ pub fn timeline(title: &str, found: &Timeline, config: &Config, tick: f64) -> Re
 }
 
 /// Seconds until faults are found, for budgets of false alarms an hour.
-///
-/// # Errors
-/// When there is nothing to draw.
 pub fn budgets(title: &str, points: &[BudgetPoint]) -> Result<Drawing> {
     let log = |x: f64| x.max(1e-9).log10();
     let power = |x: &f64| style::number(&10f64.powf(*x));

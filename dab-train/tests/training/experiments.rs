@@ -1,0 +1,111 @@
+//! Experiment files: what contradicts itself is refused in words, and the files of the repository are sound.
+
+use std::path::Path;
+
+use dab_train::{
+    config::{EarlyStopping, Experiment, ImageBackbone},
+    internals::{learn::run, model::resnet::Architecture},
+};
+
+use super::{experiment, points, setting};
+
+/// A setting, and the words that refuse it.
+type Refusal = (fn(&mut Experiment), &'static str);
+
+#[test]
+fn every_contradiction_in_an_experiment_is_told() {
+    let refusals: [Refusal; 28] = [
+        (|e| e.bottleneck.dim = 0, "bottleneck.dim is 0, allowed are 1 to"),
+        (|e| e.bottleneck.dim = 70_000, "bottleneck.dim is 70000, allowed are 1 to"),
+        (|e| e.bottleneck.codes = 0, "bottleneck.codes is 0, allowed are 1 to"),
+        (|e| e.backbone.layers = vec![e.backbone.layers[0].clone(); 99], "at most 16 backbone layers"),
+        (|e| e.objective.alpha = 0.0, "objective.alpha must be positive"),
+        (|e| e.objective.alpha = f64::INFINITY, "objective.alpha must be positive"),
+        (|e| e.objective.beta = -1.0, "objective.beta must not be negative"),
+        (|e| e.objective.beta = f64::NAN, "objective.beta must not be negative"),
+        (|e| e.codebook.momentum = 1.0, "codebook.momentum lies in [0, 1)"),
+        (|e| e.codebook.prior_floor = 1.1, "codebook.prior_floor lies in [0, 1]"),
+        (|e| e.codebook.reseed_below = -0.1, "codebook.reseed_below lies in [0, 1]"),
+        (|e| e.codebook.pooled = 2.0, "codebook.pooled lies in [0, 1]"),
+        (|e| e.codebook.ridge = -1e-9, "codebook.ridge must not be negative"),
+        (|e| e.codebook.pseudo_count = -1.0, "codebook.pseudo_count must not be negative"),
+        (|e| e.optimiser.learning_rate = 0.0, "optimiser.learning_rate must be positive"),
+        (|e| e.training.accumulate = 0, "training.accumulate and training.replicas start at 1"),
+        (|e| e.training.replicas = 0, "training.accumulate and training.replicas start at 1"),
+        (|e| e.training.synchronised_norms = true, "synchronised_norms is for an image network that learns"),
+        (
+            |e| {
+                on_images(e, resnet(10, false));
+                (e.training.synchronised_norms, e.training.accumulate) = (true, 2);
+            },
+            "synchronised_norms needs all of a mini-batch at once: training.accumulate must be 1",
+        ),
+        (|e| e.training.epochs = 1, "training.epochs must exceed codebook.warmup"),
+        (|e| e.backbone.layers[0].units = 0, "backbone layer 1 has 0 units, allowed are 1 to"),
+        (|e| e.backbone.layers[0].residual = Some(1), "backbone layer 1 cannot add the output of layer 1"),
+        (|e| e.backbone.images = Some(resnet(10, false)), "\"images\" and [backbone.images] belong together"),
+        (|e| on_images(e, resnet(11, false)), "a wide ResNet has a depth of 10, 16, 22, 28, …, not 11"),
+        (|e| on_images(e, resnet(10, true)), "a frozen backbone needs backbone.images.weights"),
+        (
+            |e| on_images(e, ImageBackbone { rate_share: 0.0, ..resnet(10, false) }),
+            "backbone.images.rate_share must be positive; 0 is `frozen = true`",
+        ),
+        (
+            |e| e.training.early_stopping = Some(EarlyStopping { patience: 5, share: 1.0 }),
+            "early_stopping.share lies in (0, 1)",
+        ),
+        (
+            |e| e.training.early_stopping = Some(EarlyStopping { patience: 0, share: 0.5 }),
+            "early_stopping.patience starts at 1",
+        ),
+    ];
+    for (change, words) in refusals {
+        let mut experiment = experiment("diagonal", "training = { epochs = 5 }");
+        experiment.check().unwrap();
+        change(&mut experiment);
+        let said = experiment.check().expect_err(words).to_string();
+        assert!(said.contains(words), "expected {words:?}, found {said:?}");
+    }
+    let text = experiment("diagonal", "training = { epochs = 5 }").resolved().unwrap();
+    let misspelt = Experiment::parse(&text.replace("epochs =", "epocs =")).unwrap_err().to_string();
+    assert!(misspelt.contains("unknown field `epocs`"), "{misspelt}");
+}
+
+fn resnet(depth: usize, frozen: bool) -> ImageBackbone {
+    let network = Architecture::WideResnet { depth, width: 1 };
+    ImageBackbone { network, weights: None, frozen, rate_share: 1.0 }
+}
+
+fn on_images(experiment: &mut Experiment, backbone: ImageBackbone) {
+    experiment.data = toml::from_str("kind = \"images\"\ntrain = \"x\"\ntest = \"x\"").unwrap();
+    experiment.backbone.images = Some(backbone);
+}
+
+#[test]
+fn codes_that_start_at_classes_need_as_many_classes() {
+    let mut experiment = experiment("diagonal", "training = { epochs = 5 }");
+    experiment.codebook.start = dab_train::config::Start::Classes;
+    let refusal = |experiment: &Experiment, classes| {
+        run::train(experiment, &points(8, classes), &setting(None, false), &mut ()).unwrap_err().to_string()
+    };
+    assert_eq!(refusal(&experiment, false), "codebook.start = \"classes\" needs classes");
+    experiment.bottleneck.codes = 3;
+    assert_eq!(refusal(&experiment, true), "codebook.start = \"classes\" needs 2 codes, not 3");
+}
+
+#[test]
+fn every_experiment_file_parses() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments");
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            continue;
+        }
+        let experiment = Experiment::read(&path).unwrap();
+        assert_eq!(Some(experiment.name.as_str()), path.file_stem().and_then(|stem| stem.to_str()));
+        assert_eq!(Experiment::parse(&experiment.resolved().unwrap()).unwrap(), experiment);
+        count += 1;
+    }
+    assert!(count >= 6);
+}
