@@ -27,6 +27,8 @@
  *     if (s == DAB_OK && a.verdict == DAB_FAMILIAR) act();
  *     else fall_back();
  *
+ * C++ before C++20 writes: dab_assessment a = {}; a.size = sizeof a;
+ *
  * In a control loop, call dab_guard (WATCH) instead: it also counts what is strange or refused over time.
  *
  * Keep this form: act only if the status is DAB_OK and the verdict is one that the program names; fall back in every
@@ -41,13 +43,13 @@
  * Alignment: storage 8 bytes, artifact and scratch 4 bytes, everything else as its type. Refused with a status are
  * pointers that are NULL or misaligned, sizes that are too small, and memory that is written and overlaps other memory
  * of the same call, a model, or its artifact. The caller promises what a library cannot see: that memory exists for the
- * length given, that a struct has the size that its first member says, that nobody else writes to a model, a monitor
- * or an exploration, and that nobody writes what a call reads.
+ * length given, that a struct has the size that its first member says, that nobody else writes to a model, a monitor,
+ * an exploration or a memory, and that nobody writes what a call reads.
  *
  * THREADS. Any number of threads and interrupt handlers may use a `const dab_model *` at the same time. Scratch,
- * monitors, explorations and results have one user at a time. There are no locks, no thread-local data, and no globals
- * (except one atomic word in libdab.so, which remembers the processor's instructions). No call blocks, prints or
- * calls back. The time of a call depends on the shape of the model alone.
+ * monitors, explorations, memories and results have one user at a time. There are no locks, no thread-local data, and
+ * no globals (except one atomic word in libdab.so, which remembers the processor's instructions). No call blocks, prints
+ * or calls back. The time of a call depends on the shape of the model alone.
  *
  * ERRORS. A dab_status is DAB_OK (0) or negative; the numbers are at the end of this file. After an error a valid
  * dab_assessment (its place and `size` are right) holds the answer that trusts nothing; other results are written only
@@ -155,10 +157,11 @@ typedef int32_t dab_status;
 /* ---------------------------------------------------------------------------------------------------------------- *
  * STATUS NUMBERS
  *
- * -1 to -18, -22, -23: the call is refused. These are mistakes in the program, except DAB_ERR_NON_FINITE (a broken sensor, say),
+ * -1 to -18: the call is refused. These are mistakes in the program, except DAB_ERR_NON_FINITE (a broken sensor, say),
  * DAB_ERR_NOT_CALIBRATED, DAB_ERR_SAVED_STATE, DAB_ERR_MEMORY_FULL and DAB_ERR_UNKNOWN_MEMBER (the library is too old).
- * -20, -21: never use this model on this machine. -30: files. -100 and below: the artifact is damaged, of another
- * version, or breaks a rule of the format. A number never gets another meaning.
+ * -20, -21: never use this model on this machine. -22 to -24: the artifact does not have what was asked for. -30: files.
+ * -100 and below: the artifact is damaged, of another version, or breaks a rule of the format. A number never gets
+ * another meaning.
  * ---------------------------------------------------------------------------------------------------------------- */
 
 @status@

@@ -21,6 +21,10 @@
  *
  *     if (button) s = dab_teach(model, memory, input, inputs, scratch, sizeof scratch, &a);
  *     else s = dab_assess_taught(model, memory, input, inputs, scratch, sizeof scratch, &a);
+ *     if (s == DAB_OK && a.verdict == DAB_FAMILIAR) act();
+ *     else fall_back();
+ *
+ * dab_guard does not know what was taught. With a monitor: dab_monitor_observe(&monitor, now, s == DAB_OK ? a.score : NAN).
  *
  * It is generated: edit memory.h and the sources of dab-ffi. */
 

@@ -27,6 +27,8 @@
  *     if (s == DAB_OK && a.verdict == DAB_FAMILIAR) act();
  *     else fall_back();
  *
+ * C++ before C++20 writes: dab_assessment a = {}; a.size = sizeof a;
+ *
  * In a control loop, call dab_guard (WATCH) instead: it also counts what is strange or refused over time.
  *
  * Keep this form: act only if the status is DAB_OK and the verdict is one that the program names; fall back in every
@@ -41,13 +43,13 @@
  * Alignment: storage 8 bytes, artifact and scratch 4 bytes, everything else as its type. Refused with a status are
  * pointers that are NULL or misaligned, sizes that are too small, and memory that is written and overlaps other memory
  * of the same call, a model, or its artifact. The caller promises what a library cannot see: that memory exists for the
- * length given, that a struct has the size that its first member says, that nobody else writes to a model, a monitor
- * or an exploration, and that nobody writes what a call reads.
+ * length given, that a struct has the size that its first member says, that nobody else writes to a model, a monitor,
+ * an exploration or a memory, and that nobody writes what a call reads.
  *
  * THREADS. Any number of threads and interrupt handlers may use a `const dab_model *` at the same time. Scratch,
- * monitors, explorations and results have one user at a time. There are no locks, no thread-local data, and no globals
- * (except one atomic word in libdab.so, which remembers the processor's instructions). No call blocks, prints or
- * calls back. The time of a call depends on the shape of the model alone.
+ * monitors, explorations, memories and results have one user at a time. There are no locks, no thread-local data, and
+ * no globals (except one atomic word in libdab.so, which remembers the processor's instructions). No call blocks, prints
+ * or calls back. The time of a call depends on the shape of the model alone.
  *
  * ERRORS. A dab_status is DAB_OK (0) or negative; the numbers are at the end of this file. After an error a valid
  * dab_assessment (its place and `size` are right) holds the answer that trusts nothing; other results are written only
@@ -169,7 +171,8 @@ DAB_API DAB_WARN_UNUSED dab_status dab_model_init(void *storage, size_t storage_
 /* Sizes of the model. */
 DAB_API DAB_WARN_UNUSED dab_status dab_model_shape(const dab_model *model, dab_shape *out);
 
-/* Bytes of scratch that every call on this model needs, a multiple of 4; 0 if `model` is not a model. */
+/* Bytes of scratch that a call on this model needs, a multiple of 4; 0 if `model` is not a model. Only dab_attribute and
+ * dab_assess_without need more: dab_attribution_bytes(). */
 DAB_API size_t dab_scratch_bytes(const dab_model *model);
 
 /* Checks that file, library and floating-point unit agree: the known answers inside the artifact must come out bit for
@@ -308,7 +311,8 @@ DAB_API DAB_WARN_UNUSED dab_status dab_attribute(const dab_model *model, const f
 /* dab_attribute one group at a time, for a loop that has time for one pass only: the assessment of `input` with the inputs
  * of `group` at their means. What the group adds is the score of dab_assess minus the score of this. Inputs of the group
  * may be NaN: this is also how a model judges the other sensors when one has failed.
- * means, groups, scratch: as dab_attribute; without groups, `group` is the number of an input.
+ * means, groups, scratch: as dab_attribute; without groups, `group` is the number of an input. A group that no input has
+ * leaves the input as it is.
  * Returns as dab_assess, or DAB_ERR_NO_MEANS. */
 DAB_API DAB_WARN_UNUSED dab_status dab_assess_without(const dab_model *model, const float *input, size_t inputs,
     const float *means, const uint32_t *groups, uint32_t group, void *scratch, size_t scratch_bytes,
@@ -401,10 +405,11 @@ DAB_API DAB_WARN_UNUSED dab_status dab_exploration_restore(dab_exploration *expl
 /* ---------------------------------------------------------------------------------------------------------------- *
  * STATUS NUMBERS
  *
- * -1 to -18, -22, -23: the call is refused. These are mistakes in the program, except DAB_ERR_NON_FINITE (a broken sensor, say),
+ * -1 to -18: the call is refused. These are mistakes in the program, except DAB_ERR_NON_FINITE (a broken sensor, say),
  * DAB_ERR_NOT_CALIBRATED, DAB_ERR_SAVED_STATE, DAB_ERR_MEMORY_FULL and DAB_ERR_UNKNOWN_MEMBER (the library is too old).
- * -20, -21: never use this model on this machine. -30: files. -100 and below: the artifact is damaged, of another
- * version, or breaks a rule of the format. A number never gets another meaning.
+ * -20, -21: never use this model on this machine. -22 to -24: the artifact does not have what was asked for. -30: files.
+ * -100 and below: the artifact is damaged, of another version, or breaks a rule of the format. A number never gets
+ * another meaning.
  * ---------------------------------------------------------------------------------------------------------------- */
 
 #define DAB_OK 0                             /* Success. */
@@ -413,7 +418,7 @@ DAB_API DAB_WARN_UNUSED dab_status dab_exploration_restore(dab_exploration *expl
 #define DAB_ERR_OVERLAP (-3)                 /* Memory that is written overlaps other memory of the call. */
 #define DAB_ERR_TOO_SMALL (-4)               /* Memory is smaller than its macro or function says. */
 #define DAB_ERR_TOO_LARGE (-5)               /* A size is larger than the address space. */
-#define DAB_ERR_NOT_INITIALIZED (-6)         /* Not a model, monitor or exploration, or not initialized. */
+#define DAB_ERR_NOT_INITIALIZED (-6)         /* Not a model, monitor, exploration or memory, or not initialized. */
 #define DAB_ERR_STRUCT_SIZE (-7)             /* The size member of a struct is not set, or not a size of it. */
 #define DAB_ERR_CONFIG (-8)                  /* A configuration value is out of its range. */
 #define DAB_ERR_NOT_CALIBRATED (-9)          /* No calibration table, or too few held-out inputs for the rate. */
@@ -421,7 +426,7 @@ DAB_API DAB_WARN_UNUSED dab_status dab_exploration_restore(dab_exploration *expl
 #define DAB_ERR_NON_FINITE (-11)             /* A value is NaN or infinite. */
 #define DAB_ERR_SCRATCH (-12)                /* Scratch is smaller than dab_scratch_bytes() says. */
 #define DAB_ERR_OUTPUT_LENGTH (-13)          /* Memory for results does not have the length of the model's. */
-#define DAB_ERR_SAVED_STATE (-14)            /* The bytes are not a saved state, or are damaged. */
+#define DAB_ERR_SAVED_STATE (-14)            /* The bytes are damaged, or not of this kind or configuration. */
 #define DAB_ERR_UNKNOWN_MEMBER (-15)         /* A configuration sets a member that the library does not know. */
 #define DAB_ERR_RATES (-16)                  /* A false-alarm rate is not 0 < unfamiliar <= doubtful < 1. */
 #define DAB_ERR_ARTIFACT_MISALIGNED (-17)    /* The artifact does not start at a multiple of 4 bytes. */
@@ -458,8 +463,7 @@ DAB_API DAB_WARN_UNUSED dab_status dab_exploration_restore(dab_exploration *expl
 #define DAB_ERR_ARTIFACT_RATES (-123)        /* The false-alarm rates of the artifact are wrong. */
 #define DAB_ERR_INFO (-124)                  /* The info section cannot be decoded (dab_model_open only). */
 #define DAB_ERR_CHANNELS (-125)              /* A channel of the artifact needs a decoder that it does not have. */
-/* The monitor in the artifact cannot be: a number of it is out of range. */
-#define DAB_ERR_MONITOR (-126)
+#define DAB_ERR_MONITOR (-126)               /* A number of the monitor in the artifact is out of range. */
 
 /* The words of a status, in English; "unknown status" for any other number. The text is static: never free it. */
 DAB_API const char *dab_status_string(dab_status status);

@@ -21,6 +21,10 @@
  *
  *     if (button) s = dab_teach(model, memory, input, inputs, scratch, sizeof scratch, &a);
  *     else s = dab_assess_taught(model, memory, input, inputs, scratch, sizeof scratch, &a);
+ *     if (s == DAB_OK && a.verdict == DAB_FAMILIAR) act();
+ *     else fall_back();
+ *
+ * dab_guard does not know what was taught. With a monitor: dab_monitor_observe(&monitor, now, s == DAB_OK ? a.score : NAN).
  *
  * It is generated: edit memory.h and the sources of dab-ffi. */
 
@@ -70,7 +74,7 @@ typedef struct dab_novelty {
     float bonus;            /* 1 / sqrt(1 + visits): 1 for what was never seen, towards 0 for what was seen often. */
     float visits;           /* How often something like this was seen, a soft count. */
     float uncertainty;      /* Expected distance from the codes in nats; FLT_MAX while there are none. */
-    uint32_t nearest;       /* The closest code, counting from 0. */
+    uint32_t nearest;       /* The closest code, counting from 0; 0 while there are none. */
     float nearest_distance; /* Its distance, nats. */
 } dab_novelty;
 DAB_STATIC_ASSERT(novelty_size, sizeof(dab_novelty) == 28);
@@ -114,8 +118,8 @@ DAB_API DAB_WARN_UNUSED dab_status dab_memory_observe(dab_memory *memory, const 
 DAB_API DAB_WARN_UNUSED dab_status dab_memory_observe_batch(dab_memory *memory, const float *mean, const float *std,
     size_t rows, size_t dim, dab_novelty *out);
 
-/* "This is normal": makes a code of the input that is never forgotten, or of a taught code within `spawn` nats a better
- * one. The answer says how far it was from what was taught before.
+/* "This is normal": makes a code of the input that is never forgotten; or, if a taught code is within `spawn` nats,
+ * improves that one. The answer says how far the input was from what was taught before.
  * Returns as dab_memory_assess, or DAB_ERR_MEMORY_FULL; then nothing changes. */
 DAB_API DAB_WARN_UNUSED dab_status dab_memory_teach(dab_memory *memory, const float *mean, const float *std,
     size_t dim, dab_novelty *out);
@@ -138,7 +142,8 @@ DAB_API DAB_WARN_UNUSED dab_status dab_memory_stats(dab_memory *memory, dab_memo
  * Returns DAB_OK or DAB_ERR_TOO_SMALL. */
 DAB_API DAB_WARN_UNUSED dab_status dab_memory_save(dab_memory *memory, void *bytes, size_t byte_count);
 
-/* Continues with a saved memory and its settings. It may have fewer codes than this one has places.
+/* Continues with a saved memory and its settings. It may have fewer codes than this one has places. byte_count may be
+ * more than was saved, such as a whole page of flash.
  * Returns DAB_OK, or DAB_ERR_SAVED_STATE if the bytes are damaged or do not fit; then the memory stays as it was. */
 DAB_API DAB_WARN_UNUSED dab_status dab_memory_restore(dab_memory *memory, const void *bytes, size_t byte_count);
 
@@ -153,7 +158,7 @@ DAB_API DAB_WARN_UNUSED dab_status dab_encode(const dab_model *model, const floa
     float *std, size_t dim, void *scratch, size_t scratch_bytes);
 
 /* Teaches `memory`, whose `dim` is dab_shape.dim, that an input of `model` is normal. Its code is at least as wide as the
- * model's codes are on average.
+ * model's codes are on average. The answer is that of dab_assess_taught afterwards.
  * Returns as dab_assess, DAB_ERR_LENGTH if the memory has another dimension, or DAB_ERR_MEMORY_FULL. */
 DAB_API DAB_WARN_UNUSED dab_status dab_teach(const dab_model *model, dab_memory *memory, const float *input,
     size_t inputs, void *scratch, size_t scratch_bytes, dab_assessment *out);

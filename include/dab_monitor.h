@@ -42,7 +42,7 @@ extern "C" {
 #define DAB_WHY_DRIFT 2             /* why: blocks of inputs were stranger than recorded ones for too long. */
 #define DAB_WHY_STALE 4             /* why: there was no input for too long, or the clock jumped back. */
 #define DAB_WHY_REJECTED 8          /* why: inputs could not be assessed. */
-#define DAB_WHY_STARTING 16         /* why: nothing was seen yet. */
+#define DAB_WHY_STARTING 16         /* why: trust was not earned yet since the start. */
 #define DAB_MONITOR_SAVED_BYTES 496 /* Bytes of a saved monitor. */
 #define DAB_MONITOR_EVENTS 8        /* Events that a monitor keeps. */
 #define DAB_DRIFT_LEVELS 7          /* Levels of the table of the drift channel. */
@@ -64,13 +64,13 @@ typedef struct dab_monitor_config {
     uint32_t enter_votes;  /* Votes that raise the alarm, 1 to window. */
     uint32_t exit_votes;   /* Votes that end it, 1 to window. */
     uint32_t min_dwell;    /* Ticks that an alarm lasts at least. It never delays one. */
-    uint32_t timeout;      /* Ticks without an input until DAB_STALE, below 2^31; 0: never. */
+    uint32_t timeout;      /* More ticks than this without an input are DAB_STALE; below 2^31; 0: never. */
     uint32_t reject_votes; /* Rejected inputs that raise the alarm, up to window; 0: a quarter of it. */
     uint32_t drift_block;  /* Inputs in a block of the drift channel; 0: there is none. */
     float drift_alarm;     /* ln of the capital that raises the drift alarm, above 0. */
     uint32_t drift_keeps;  /* 0: bets start anew when the capital has fallen below its start; 1: never. */
     float drift_levels[7]; /* Means of recorded blocks, ascending. */
-    float drift_p[7];      /* Most of the familiar blocks that lie above each level, descending. */
+    float drift_p[7];      /* At most this share of familiar blocks lies above each level; descending. */
 } dab_monitor_config;
 DAB_STATIC_ASSERT(monitor_config_size, sizeof(dab_monitor_config) == 104);
 DAB_STATIC_ASSERT(monitor_config_drift_p, offsetof(dab_monitor_config, drift_p) == 76);
@@ -117,8 +117,12 @@ DAB_STATIC_ASSERT(monitor_statistics_drift_p, offsetof(dab_monitor_statistics, d
 /* Who may drive? The whole of a control loop: assesses the input of tick `now`, gives its verdict, predicts, and tells
  * the monitor. Whatever is refused (a NaN, a wrong length, a bad pointer) is counted, votes for the fallback, and is
  * never driven on; dab_monitor_statistics.last_rejection says why.
- * outputs: as dab_predict; NULL and 0 if no prediction is wanted. The rest as dab_assess and dab_monitor_observe. On a
- * tick without a new input, call dab_monitor_poll.
+ * The answer is about the stream, by the thresholds of the monitor: one unfamiliar input among familiar ones is still
+ * DAB_NOMINAL, until `enter_votes` of them are in the window. If not even one may be driven on, set `enter_votes` to 1,
+ * or ask for the verdict too: who == DAB_NOMINAL && a.verdict == DAB_FAMILIAR.
+ * outputs: as dab_predict; NULL and 0 if no prediction is wanted. With an `output_count` of 0 nothing is written there,
+ * whatever the answer. The rest as dab_assess and dab_monitor_observe. On a tick without a new input, call
+ * dab_monitor_poll.
  * Returns DAB_NOMINAL (the outputs may be used), DAB_FALLBACK or DAB_STALE, or a negative number if `monitor` is not a
  * monitor. Use the fallback unless it is DAB_NOMINAL. */
 DAB_API DAB_WARN_UNUSED int32_t dab_guard(const dab_model *model, dab_monitor *monitor, uint32_t now,
@@ -127,12 +131,16 @@ DAB_API DAB_WARN_UNUSED int32_t dab_guard(const dab_model *model, dab_monitor *m
 
 /* Starts a monitor. It has seen nothing and trusts nothing: it is DAB_STALE, then DAB_FALLBACK from the first input
  * until enough inputs were familiar.
- * Returns DAB_OK, or DAB_ERR_CONFIG if a value is out of its range. */
+ * Returns DAB_OK, or DAB_ERR_CONFIG if a value is out of its range. After an error nothing is written: a monitor that was
+ * started before goes on with its old configuration. */
 DAB_API DAB_WARN_UNUSED dab_status dab_monitor_init(dab_monitor *monitor, const dab_monitor_config *config);
 
 /* Takes in a score (dab_assessment.score) that was measured at tick `now`, and says who may drive.
- * now: any counter that goes up and wraps around at 2^32; `min_dwell` and `timeout` have its unit. A step back is
- * DAB_STALE. A score that is not finite is a rejected input: it votes for the alarm, and this tick is never DAB_NOMINAL.
+ * now: any counter that goes up and wraps around at 2^32; `min_dwell` and `timeout` have its unit. After a step back, or
+ * more than `timeout` ticks of silence, trust is earned anew (DAB_WHY_STALE).
+ * score: NAN if the call that should have given it failed, s == DAB_OK ? a.score : NAN. A score that is not finite is a
+ * rejected input: it votes for the alarm, and this tick is never DAB_NOMINAL. The FLT_MAX in a dab_assessment after an
+ * error is finite: it votes for the alarm, but one vote may leave the state DAB_NOMINAL.
  * Threads: one at a time for each monitor.
  * Returns DAB_NOMINAL, DAB_FALLBACK, DAB_STALE or a negative DAB_ERR_ number. Use the fallback unless it is
  * DAB_NOMINAL. */

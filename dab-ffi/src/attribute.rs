@@ -85,7 +85,8 @@ unsafe fn attribute(
 /// dab_attribute one group at a time, for a loop that has time for one pass only: the assessment of `input` with the inputs
 /// of `group` at their means. What the group adds is the score of dab_assess minus the score of this. Inputs of the group
 /// may be NaN: this is also how a model judges the other sensors when one has failed.
-/// means, groups, scratch: as dab_attribute; without groups, `group` is the number of an input.
+/// means, groups, scratch: as dab_attribute; without groups, `group` is the number of an input. A group that no input has
+/// leaves the input as it is.
 /// Returns as dab_assess, or DAB_ERR_NO_MEANS.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_assess_without(

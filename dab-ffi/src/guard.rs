@@ -12,8 +12,12 @@ use crate::status::{self, DAB_ERR_OVERLAP, Result};
 /// Who may drive? The whole of a control loop: assesses the input of tick `now`, gives its verdict, predicts, and tells
 /// the monitor. Whatever is refused (a NaN, a wrong length, a bad pointer) is counted, votes for the fallback, and is
 /// never driven on; dab_monitor_statistics.last_rejection says why.
-/// outputs: as dab_predict; NULL and 0 if no prediction is wanted. The rest as dab_assess and dab_monitor_observe. On a
-/// tick without a new input, call dab_monitor_poll.
+/// The answer is about the stream, by the thresholds of the monitor: one unfamiliar input among familiar ones is still
+/// DAB_NOMINAL, until `enter_votes` of them are in the window. If not even one may be driven on, set `enter_votes` to 1,
+/// or ask for the verdict too: who == DAB_NOMINAL && a.verdict == DAB_FAMILIAR.
+/// outputs: as dab_predict; NULL and 0 if no prediction is wanted. With an `output_count` of 0 nothing is written there,
+/// whatever the answer. The rest as dab_assess and dab_monitor_observe. On a tick without a new input, call
+/// dab_monitor_poll.
 /// Returns DAB_NOMINAL (the outputs may be used), DAB_FALLBACK or DAB_STALE, or a negative number if `monitor` is not a
 /// monitor. Use the fallback unless it is DAB_NOMINAL.
 #[unsafe(no_mangle)]

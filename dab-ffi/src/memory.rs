@@ -64,7 +64,7 @@ pub struct Novelty {
     pub visits: f32,
     /// Expected distance from the codes in nats; FLT_MAX while there are none.
     pub uncertainty: f32,
-    /// The closest code, counting from 0.
+    /// The closest code, counting from 0; 0 while there are none.
     pub nearest: u32,
     /// Its distance, nats.
     pub nearest_distance: f32,
@@ -363,8 +363,8 @@ pub unsafe extern "C" fn dab_memory_observe_batch(
     status::of(unsafe { score(memory, [mean, std], rows, dim, Learning::Yes, out) })
 }
 
-/// "This is normal": makes a code of the input that is never forgotten, or of a taught code within `spawn` nats a better
-/// one. The answer says how far it was from what was taught before.
+/// "This is normal": makes a code of the input that is never forgotten; or, if a taught code is within `spawn` nats,
+/// improves that one. The answer says how far the input was from what was taught before.
 /// Returns as dab_memory_assess, or DAB_ERR_MEMORY_FULL; then nothing changes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_memory_teach(

@@ -222,7 +222,8 @@ unsafe fn shape(model: *const Handle, out: *mut Shape) -> Result<()> {
     Ok(())
 }
 
-/// Bytes of scratch that every call on this model needs, a multiple of 4; 0 if `model` is not a model.
+/// Bytes of scratch that a call on this model needs, a multiple of 4; 0 if `model` is not a model. Only dab_attribute and
+/// dab_assess_without need more: dab_attribution_bytes().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_scratch_bytes(model: *const Handle) -> usize {
     // SAFETY: `loaded` checks pointer and tag; the caller promises that whatever has the tag is a model that nobody

@@ -23,7 +23,7 @@ pub const DAB_WHY_DRIFT: u32 = 2;
 pub const DAB_WHY_STALE: u32 = 4;
 /// why: inputs could not be assessed.
 pub const DAB_WHY_REJECTED: u32 = 8;
-/// why: nothing was seen yet.
+/// why: trust was not earned yet since the start.
 pub const DAB_WHY_STARTING: u32 = 16;
 
 /// Bytes of a saved monitor.
@@ -52,7 +52,7 @@ pub struct MonitorConfig {
     pub exit_votes: u32,
     /// Ticks that an alarm lasts at least. It never delays one.
     pub min_dwell: u32,
-    /// Ticks without an input until DAB_STALE, below 2^31; 0: never.
+    /// More ticks than this without an input are DAB_STALE; below 2^31; 0: never.
     pub timeout: u32,
     /// Rejected inputs that raise the alarm, up to window; 0: a quarter of it.
     pub reject_votes: u32,
@@ -64,7 +64,7 @@ pub struct MonitorConfig {
     pub drift_keeps: u32,
     /// Means of recorded blocks, ascending.
     pub drift_levels: [f32; 7],
-    /// Most of the familiar blocks that lie above each level, descending.
+    /// At most this share of familiar blocks lies above each level; descending.
     pub drift_p: [f32; 7],
     /// Only for the tests of struct growth.
     #[cfg(feature = "grown")]
@@ -205,7 +205,8 @@ const _: () = {
 
 /// Starts a monitor. It has seen nothing and trusts nothing: it is DAB_STALE, then DAB_FALLBACK from the first input
 /// until enough inputs were familiar.
-/// Returns DAB_OK, or DAB_ERR_CONFIG if a value is out of its range.
+/// Returns DAB_OK, or DAB_ERR_CONFIG if a value is out of its range. After an error nothing is written: a monitor that was
+/// started before goes on with its old configuration.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_monitor_init(monitor: *mut Monitor, config: *const MonitorConfig) -> Status {
     // SAFETY: `init` checks both pointers; the caller promises a writable monitor that is this call's alone, and a
@@ -254,8 +255,11 @@ unsafe fn init(monitor: *mut Monitor, config: *const MonitorConfig) -> Result<()
 }
 
 /// Takes in a score (dab_assessment.score) that was measured at tick `now`, and says who may drive.
-/// now: any counter that goes up and wraps around at 2^32; `min_dwell` and `timeout` have its unit. A step back is
-/// DAB_STALE. A score that is not finite is a rejected input: it votes for the alarm, and this tick is never DAB_NOMINAL.
+/// now: any counter that goes up and wraps around at 2^32; `min_dwell` and `timeout` have its unit. After a step back, or
+/// more than `timeout` ticks of silence, trust is earned anew (DAB_WHY_STALE).
+/// score: NAN if the call that should have given it failed, s == DAB_OK ? a.score : NAN. A score that is not finite is a
+/// rejected input: it votes for the alarm, and this tick is never DAB_NOMINAL. The FLT_MAX in a dab_assessment after an
+/// error is finite: it votes for the alarm, but one vote may leave the state DAB_NOMINAL.
 /// Threads: one at a time for each monitor.
 /// Returns DAB_NOMINAL, DAB_FALLBACK, DAB_STALE or a negative DAB_ERR_ number. Use the fallback unless it is
 /// DAB_NOMINAL.

@@ -22,7 +22,7 @@ pub const DAB_ERR_OVERLAP: i32 = -3;
 pub const DAB_ERR_TOO_SMALL: i32 = -4;
 /// A size is larger than the address space.
 pub const DAB_ERR_TOO_LARGE: i32 = -5;
-/// Not a model, monitor or exploration, or not initialized.
+/// Not a model, monitor, exploration or memory, or not initialized.
 pub const DAB_ERR_NOT_INITIALIZED: i32 = -6;
 /// The size member of a struct is not set, or not a size of it.
 pub const DAB_ERR_STRUCT_SIZE: i32 = -7;
@@ -38,7 +38,7 @@ pub const DAB_ERR_NON_FINITE: i32 = -11;
 pub const DAB_ERR_SCRATCH: i32 = -12;
 /// Memory for results does not have the length of the model's.
 pub const DAB_ERR_OUTPUT_LENGTH: i32 = -13;
-/// The bytes are not a saved state, or are damaged.
+/// The bytes are damaged, or not of this kind or configuration.
 pub const DAB_ERR_SAVED_STATE: i32 = -14;
 /// A configuration sets a member that the library does not know.
 pub const DAB_ERR_UNKNOWN_MEMBER: i32 = -15;
@@ -110,7 +110,7 @@ pub const DAB_ERR_ARTIFACT_RATES: i32 = -123;
 pub const DAB_ERR_INFO: i32 = -124;
 /// A channel of the artifact needs a decoder that it does not have.
 pub const DAB_ERR_CHANNELS: i32 = -125;
-/// The monitor in the artifact cannot be: a number of it is out of range.
+/// A number of the monitor in the artifact is out of range.
 pub const DAB_ERR_MONITOR: i32 = -126;
 
 /// Every status with its words.

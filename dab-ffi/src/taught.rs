@@ -78,7 +78,7 @@ unsafe fn encode(
 }
 
 /// Teaches `memory`, whose `dim` is dab_shape.dim, that an input of `model` is normal. Its code is at least as wide as the
-/// model's codes are on average.
+/// model's codes are on average. The answer is that of dab_assess_taught afterwards.
 /// Returns as dab_assess, DAB_ERR_LENGTH if the memory has another dimension, or DAB_ERR_MEMORY_FULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_teach(
