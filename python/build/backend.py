@@ -71,9 +71,9 @@ def _metadata(fields):
         "Description-Content-Type: text/markdown",
     ]
     lines += [f"Requires-Dist: {need}" for need in _list(fields["project.dependencies"])]
-    for extra in ("gym", "sb3"):
+    extras = "project.optional-dependencies."
+    for extra, needs in ((key[len(extras):], _list(value)) for key, value in fields.items() if key.startswith(extras)):
         lines.append(f"Provides-Extra: {extra}")
-        needs = _list(fields[f"project.optional-dependencies.{extra}"])
         lines += [f'Requires-Dist: {need}; extra == "{extra}"' for need in needs]
     return "\n".join(lines) + "\n\n" + (HERE / "README.md").read_text(encoding="utf-8")
 

@@ -150,6 +150,27 @@ class Models(unittest.TestCase):
         with self.assertRaises(ValueError):
             self.model.assess(self.rows)
 
+    def test_results_are_written_only_where_there_is_room_for_them(self):
+        first = self.model.assess(self.rows)
+        room = np.zeros(2 * len(self.rows), first.dtype).view(np.recarray)
+        # Behind the pointer of a reversed array there is no room for the other rows; in every second one the rows would be mixed.
+        for bad in (room[len(self.rows) - 1 :: -1], room[::2], room[: len(self.rows) - 1], np.zeros(len(self.rows), "V56")):
+            with self.assertRaisesRegex(ValueError, "out"):
+                self.model.assess(self.rows, out=bad)
+        again = self.model.assess(self.rows, out=room[: len(self.rows)])
+        self.assertTrue((again == first).all())
+
+    def test_an_error_says_which_row_is_not_finite(self):
+        broken = self.rows.copy()
+        broken[3, 1] = broken[9, 0] = math.nan
+        for call in (self.model.assess, self.model.predict, dab.Memory(codes=4, dim=broken.shape[1], std=1.0).observe):
+            refused(self, -11, "row 3, column 1 (counted from 0): a value is not a finite number", call, broken)
+
+    def test_verdicts_have_names(self):
+        a = self.model.assess(self.rows)
+        strange = a[a.p_value <= 0.01]
+        self.assertEqual({dab.VERDICTS[v] for v in strange.verdict}, {"unfamiliar"})
+
     def test_what_is_taught_is_familiar(self):
         memory = dab.Memory(codes=8, dim=self.model.shape.dim, std=1.0, spawn=5.0)
         far = self.rows[:10] * 50
@@ -220,6 +241,20 @@ class Memories(unittest.TestCase):
         self.assertIn("codes are used", " ".join(dab.check(rows, std=0.01, codes=16)))
 
 
+    def test_check_refuses_what_it_cannot_check(self):
+        rows = np.random.default_rng(4).uniform(size=(500, 2))
+        # An empty memory is false in Python: it must not be taken for none.
+        with self.assertRaisesRegex(TypeError, "memory is not a function"):
+            dab.check(rows, dab.Memory(codes=4, dim=2, std=0.1))
+        with self.assertRaisesRegex(ValueError, "wanted is \\[rows, values\\]"):
+            dab.check(rows.reshape(-1, 2, 2), std=0.1)
+
+    def test_an_ellipse_takes_whole_inputs(self):
+        for bad in ([3.0], 3.0, [[3, 0, 0]]):
+            with self.assertRaisesRegex(ValueError, "wanted is \\[3\\]"):
+                dab.Ellipse(3).observe(bad)
+
+
 class Bonuses(unittest.TestCase):
     def test_exploration_centres_and_fades(self):
         values = np.arange(10, dtype=np.float32)
@@ -230,6 +265,14 @@ class Bonuses(unittest.TestCase):
         again = dab.Exploration(start=1.0, end=0.0, steps=100, schedule="linear")
         again.restore(bonus.save())
         self.assertTrue((again(values, 0) == first).all())
+
+    def test_a_falling_weight_needs_its_steps(self):
+        for schedule in ("linear", "exponential"):
+            with self.assertRaisesRegex(ValueError, "needs `steps`"):
+                dab.Exploration(1.0, 0.0, schedule=schedule)
+        fading = dab.Exploration(1.0, 0.1, 10, "exponential", centered=False)
+        fading.update([1, 2, 3])
+        self.assertAlmostEqual(float(fading([3], 5)[0] / fading([3], 0)[0]), 0.1 + 0.9 * math.exp(-0.5), places=6)
 
     def test_a_monitor_earns_trust(self):
         monitor = dab.Monitor(2.0, 1.0, window=3, enter_votes=2, exit_votes=3, timeout=10)
@@ -291,6 +334,44 @@ drift_levels = [2.9, 3.0, 3.1, 3.2, 3.3, 3.4, 3.5]\ndrift_p = [0.5, 0.25, 0.1, 0
         self.assertEqual((guard.monitor.statistics.rejected, guard.monitor.statistics.alarms), (502, 1))
 
 
+class Fits(unittest.TestCase):
+    """`fit` with a command that only says what `dab fit` would say."""
+
+    def fit(self, script, **given):
+        with tempfile.TemporaryDirectory() as folder:
+            command = Path(folder) / "dab"
+            command.write_text("#!/bin/sh\n" + script)
+            command.chmod(0o755)
+            out = Path(folder) / "out"
+            out.mkdir()
+            (out / "model.dab").write_bytes(Path(MODEL).read_bytes())
+            with dab.fit(np.zeros((4, 2)), command=str(command), out=out, **given) as model:
+                return model.shape.inputs
+
+    @unittest.skipIf(os.name == "nt", "the command is a shell script")
+    def test_warnings_of_the_command_are_warnings(self):
+        with self.assertWarnsRegex(UserWarning, "THE MODEL PREDICTS NOTHING"):
+            self.fit("echo 'dab: THE MODEL PREDICTS NOTHING' >&2", labels=[0, 1, 0, 1])
+        with self.assertRaisesRegex(RuntimeError, "one class only"):
+            self.fit("echo 'dab: one class only' >&2; exit 1", labels=[0, 0, 0, 0])
+
+    @unittest.skipIf(os.name == "nt", "the command is a shell script")
+    def test_words_that_are_objects_are_labels(self):
+        words = np.array(["cat", "dog", "cat", "dog"], object)
+        # The header of labels.npy names the type of the values.
+        script = 'while [ "$1" != --labels ]; do shift; done; head -c 80 "$2" | grep -q "<U3" || { echo "not text" >&2; exit 1; }'
+        self.assertGreater(self.fit(script, labels=words), 0)
+
+
+class Wheels(unittest.TestCase):
+    def test_the_extras_of_pyproject_can_be_installed(self):
+        try:
+            found = __import__("importlib.metadata").metadata.metadata("dab-uncertainty")
+        except Exception:
+            self.skipTest("the package is not installed from a wheel")
+        self.assertEqual(set(found.get_all("Provides-Extra")), {"arrow", "gym", "sb3"})
+
+
 @unittest.skipUnless(__import__("importlib").util.find_spec("gymnasium"), "gymnasium is not installed")
 class Wrappers(unittest.TestCase):
     def env(self):
@@ -318,6 +399,33 @@ class Wrappers(unittest.TestCase):
         other = dab.NoveltyWrapper(self.env(), dab.Memory(codes=64, dim=1, std=0.2))
         other.load(path)
         self.assertEqual((other.novelty.memory.visits, other.novelty.steps), (20, 20))
+
+    def test_a_reset_in_the_same_step_is_not_scored(self):
+        import gymnasium
+
+        class SameStep(gymnasium.Wrapper):
+            """Resets in the step that ends an episode, as Gymnasium's AutoResetWrapper did before 1.0."""
+
+            key = "final_observation"
+
+            def step(self, action):
+                observation, reward, terminated, truncated, info = self.env.step(action)
+                if terminated or truncated:
+                    info = {**info, self.key: observation}
+                    observation, _ = self.env.reset()
+                return observation, reward, terminated, truncated, info
+
+        for key in ("final_observation", "final_obs"):
+            memory = dab.Memory(codes=64, dim=1, std=0.2)
+            inner = SameStep(type(self.env())(3))
+            inner.key = key
+            env = dab.NoveltyWrapper(inner, memory, centered=False)
+            env.reset()
+            for _ in range(6):
+                env.step(1)
+            # Two episodes over 1, 2 and the terminal 3; the reset to 0 is not seen.
+            self.assertEqual(memory.visits, 6)
+            self.assertEqual(sorted(memory.code(i)[0][0] for i in range(len(memory))), [1, 2, 3])
 
     def test_other_observations_need_an_encoder(self):
         memory = dab.Memory(codes=4, dim=1, std=0.2)

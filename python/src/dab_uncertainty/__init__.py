@@ -21,18 +21,20 @@ from .explore import Exploration
 from .export import Exported, Unsupported, export
 from .fit import fit
 from .memory import Ellipse, Memory, Novelty, random_features, suggest_std
-from .model import Attribution, Model
+from .model import VERDICTS, Attribution, Explanation, Model
 from .monitor import Decision, Event, Guard, Monitor
 
 __all__ = [
+    "VERDICTS",
     "Attribution",
     "Decision",
     "Ellipse",
     "Error",
     "Event",
+    "Explanation",
     "Exploration",
-    "Guard",
     "Exported",
+    "Guard",
     "Memory",
     "Model",
     "Monitor",

@@ -13,6 +13,9 @@ import numpy as np
 #: The binary interface that this package is written for (DAB_ABI_VERSION).
 ABI = 3
 
+#: DAB_ERR_NON_FINITE.
+NON_FINITE = -11
+
 ASSESSMENT = np.dtype(
     [
         ("size", "u4"),
@@ -131,6 +134,16 @@ def check(status: int, context: str = "") -> None:
     """Raises `Error` unless the status is DAB_OK."""
     if status != 0:
         raise Error(status, context)
+
+
+def check_rows(status: int, rows: np.ndarray) -> None:
+    """`check` for a batch: an error about a value that is not finite says where the first one is."""
+    context = ""
+    if status == NON_FINITE:
+        bad = np.argwhere(~np.isfinite(rows))
+        if len(bad):
+            context = f"row {bad[0, 0]}, column {bad[0, 1]} (counted from 0)"
+    check(status, context)
 
 
 def library_path() -> str:

@@ -19,7 +19,7 @@ class Bonus:
         memory: Memory,
         weight: float,
         end: float,
-        steps: int,
+        steps: Optional[int],
         schedule: str,
         encoder: Optional[Callable[[Any], Any]],
         learning_starts: int,
@@ -27,7 +27,7 @@ class Bonus:
     ) -> None:
         self.memory, self.encoder = memory, encoder
         self.learning_starts, self.steps = learning_starts, 0
-        self.exploration = Exploration(weight, end, max(steps, 1), schedule, centered=centered)
+        self.exploration = Exploration(weight, end, steps, schedule, centered=centered)
         self.training = True
 
     def encode(self, observation: Any) -> np.ndarray:

@@ -13,14 +13,19 @@ def check(observations: Any, memory: Optional[Callable[[], Memory]] = None, *, s
     """Says what is wrong with a bonus for these observations (rows of a random agent, encoded as the memory sees them). An empty
     list: visits rise, the bonus falls, a new state is above a seen one, the codes suffice, and they tell states apart.
 
-    memory: makes the memory that you use; without it one of `codes` codes and `std`.
+    memory: a function that makes the memory that you use, as in `lambda: Memory(…)`; without it one of `codes` codes and `std`.
+    Only rows and memory are looked at: give rows that went through your encoder. What an environment or wrapper does is not seen.
     """
-    rows = np.atleast_2d(np.asarray(observations, np.float32))
+    if memory is not None and not callable(memory):
+        raise TypeError("memory is not a function: give one that makes a new memory, as in memory=lambda: Memory(…)")
+    rows = np.asarray(observations, np.float32)
+    if rows.ndim != 2:
+        raise ValueError(f"observations are {rows.shape}, wanted is [rows, values]: encode or flatten each one first")
     if len(rows) < 20:
         return [f"there are {len(rows)} observations: give at least 20, of a random agent"]
     if not np.isfinite(rows).all():
         return ["an observation has a value that is not finite: encode or clip it first"]
-    make = memory or (lambda: Memory(codes=codes, dim=rows.shape[1], std=0.1 if std is None else std))
+    make = memory if memory is not None else (lambda: Memory(codes=codes, dim=rows.shape[1], std=0.1 if std is None else std))
     wrong = []
     one = make()
     seen = [one.observe(rows[0]) for _ in range(50)]

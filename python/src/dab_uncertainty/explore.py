@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes as c
-from typing import Any
+from typing import Any, Optional
 
 import numpy as np
 
@@ -16,15 +16,17 @@ SCHEDULES = {"constant": 0, "linear": 1, "exponential": 2}
 class Exploration:
     """bonus = weight(step) * clip((x - mean) / deviation, ±clip), with the running mean and deviation of what `update` was given.
 
-    centered: whether the mean is subtracted. For Q-learning it must be: a bonus that is always positive makes every state look
-    worth staying in. One thread at a time.
+    weight(step): always `start` (schedule "constant"), on a line from `start` to `end` at step `steps` ("linear"), or
+    end + (start - end) exp(-step / steps) ("exponential"). clip: largest bonus before the weight. warmup: until `update` was given
+    this many values the bonus is 0. centered: whether the mean is subtracted. For Q-learning it must be: a bonus that is always
+    positive makes every state look worth staying in. One thread at a time.
     """
 
     def __init__(
         self,
         start: float = 1.0,
         end: float = 0.0,
-        steps: int = 1,
+        steps: Optional[int] = None,
         schedule: str = "constant",
         *,
         clip: float = 5.0,
@@ -33,9 +35,11 @@ class Exploration:
     ) -> None:
         if schedule not in SCHEDULES:
             raise ValueError(f"the schedule is {schedule!r}, allowed are {', '.join(SCHEDULES)}")
+        if steps is None and schedule != "constant":
+            raise ValueError(f"the schedule {schedule!r} needs `steps`: how long does the weight fall?")
         self._state = (c.c_uint64 * 16)()
         size = c.sizeof(ExplorationConfig)
-        config = ExplorationConfig(size, SCHEDULES[schedule], start, end, steps, warmup, clip, centered)
+        config = ExplorationConfig(size, SCHEDULES[schedule], start, end, 1 if steps is None else steps, warmup, clip, centered)
         check(lib.dab_exploration_init(self._state, c.byref(config)), "Exploration")
 
     def update(self, values: Any) -> None:

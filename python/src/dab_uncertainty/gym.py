@@ -30,7 +30,7 @@ class NoveltyWrapper(gymnasium.Wrapper):
         weight: float = 0.1,
         *,
         end: float = 0.0,
-        steps: int = 1,
+        steps: Optional[int] = None,
         schedule: str = "constant",
         encoder: Optional[Callable[[Any], Any]] = None,
         learning_starts: int = 0,
@@ -59,6 +59,9 @@ class NoveltyWrapper(gymnasium.Wrapper):
 
     def step(self, action: Any) -> Any:
         observation, reward, terminated, truncated, info = self.env.step(action)
+        ended = bool(terminated or truncated)
+        # Resets in the same step put the last observation there (before Gymnasium 1.0: final_observation).
+        final = next((info[key] for key in ("final_obs", "final_observation") if key in info), None) if ended else None
         if self._autoreset:
             # Gymnasium's next-step autoreset: this observation begins an episode, and no action led to it.
             self._autoreset = False
@@ -66,11 +69,13 @@ class NoveltyWrapper(gymnasium.Wrapper):
                 self.novelty.memory.clear()
             scored = (0.0, 0.0, 0.0)
         else:
-            scored = self.novelty(observation)
+            scored = self.novelty(observation if final is None else final)
+            if final is not None and self.episodic and self.training:
+                self.novelty.memory.clear()
         intrinsic, bonus, visits = scored
         info = {**info, "extrinsic_reward": float(reward), "intrinsic_reward": intrinsic}
         info.update(novelty_bonus=bonus, novelty_visits=visits)
-        self._autoreset = bool(terminated or truncated)
+        self._autoreset = ended and final is None
         return observation, float(reward) + intrinsic, terminated, truncated, info
 
     def save(self, path: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Optional, Union
 
 import numpy as np
 
-from ._library import NOVELTY, MemoryConfig, MemoryStatistics, check, floats, lib, rows_of
+from ._library import NOVELTY, MemoryConfig, MemoryStatistics, check, check_rows, floats, lib, rows_of
 
 
 class Novelty(NamedTuple):
@@ -89,7 +89,7 @@ class Memory:
         return Novelty(bonus, visits, uncertainty, nearest, distance, bool(spawned))
 
     def assess(self, x: Any, std: Any = None) -> Novelty:
-        """How novel `x` is. Nothing is learned."""
+        """How novel `x`, one input, is. Nothing is learned."""
         return self._single(lib.dab_memory_assess, x, std)
 
     def observe(self, x: Any, std: Any = None) -> "Union[Novelty, np.recarray]":
@@ -107,7 +107,8 @@ class Memory:
         out = np.zeros(len(rows), NOVELTY).view(np.recarray)
         if len(rows):
             out["size"][0] = NOVELTY.itemsize
-            check(lib.dab_memory_observe_batch(self._handle, rows.ctypes.data, place, *rows.shape, out.ctypes.data))
+            status = lib.dab_memory_observe_batch(self._handle, rows.ctypes.data, place, *rows.shape, out.ctypes.data)
+            check_rows(status, rows)
         return out
 
     def teach(self, x: Any, std: Any = None) -> Novelty:
@@ -181,6 +182,9 @@ class Ellipse:
 
     def observe(self, x: Any, learn: bool = True) -> float:
         """The squared length of `x` in units of what was seen, at least 0; then it is learned, unless `learn` is False."""
+        x = np.asarray(x, np.float32)
+        if x.shape != (self.dim,):
+            raise ValueError(f"the input is {x.shape}, wanted is [{self.dim}]")
         self._x[:] = x
         check(lib.dab_ellipse_observe(self._handle, self._x.ctypes.data, self.dim, int(learn), c.byref(self._square)))
         return self._square.value

@@ -10,7 +10,7 @@ from typing import Any, Iterable, Mapping, NamedTuple, Optional, Union
 
 import numpy as np
 
-from ._library import ASSESSMENT, Error, MonitorConfig, Shape, check, floats, lib, rows_of
+from ._library import ASSESSMENT, Error, MonitorConfig, Shape, check, check_rows, floats, lib, rows_of
 
 #: What the numbers in `verdict` mean.
 VERDICTS = {0: "none", 1: "familiar", 2: "ambiguous", 3: "doubtful", 4: "unfamiliar"}
@@ -98,17 +98,19 @@ class Model:
     def assess(self, inputs: Any, out: Optional[np.ndarray] = None) -> np.recarray:
         """One assessment a row: `.uncertainty` (nats), `.p_value`, `.verdict` (1 familiar, 2 ambiguous, 3 doubtful, 4 unfamiliar,
         0 none: `VERDICTS`), `.nearest`, `.nearest_distance`, and `.score`, which p-value and verdict judge: with channels the
-        `.unfamiliarity`, beside the `.ambiguity` between `.top_class` and `.runner_up`, else the uncertainty. Rows of float32 that lie one after the other are read in place. `out` may be what an
-        earlier call gave for as many rows."""
+        `.unfamiliarity`, beside the `.ambiguity` between `.top_class` and `.runner_up`, else the uncertainty. Rows of
+        float32 that lie one after the other are read in place. `out` may be what an earlier call gave for as many rows."""
         inputs = rows_of(inputs, self.shape.inputs, "inputs")
         if out is None:
             out = np.zeros(len(inputs), ASSESSMENT).view(np.recarray)
-        elif out.shape != (len(inputs),) or out.dtype.itemsize != ASSESSMENT.itemsize:
-            raise ValueError(f"out has {out.shape} results, there are {len(inputs)} inputs")
+        elif out.shape != (len(inputs),) or out.dtype.fields != ASSESSMENT.fields:
+            raise ValueError(f"out is not what `assess` gave for {len(inputs)} inputs: it has shape {out.shape}")
+        elif not (out.flags.c_contiguous and out.flags.writeable):
+            raise ValueError("the results of `out` do not lie one after the other, or may not be written: it is a part of an array")
         if len(inputs):
             out["size"][0] = ASSESSMENT.itemsize
             data = (inputs.ctypes.data, *inputs.shape, *self._scratch(), out.ctypes.data)
-            check(lib.dab_assess_batch(self.handle, *data))
+            check_rows(lib.dab_assess_batch(self.handle, *data), inputs)
         return out
 
     def assess_taught(self, memory: "Any", inputs: Any) -> np.recarray:
@@ -143,7 +145,7 @@ class Model:
         if len(inputs):
             out["size"][0] = ASSESSMENT.itemsize
             data = (inputs.ctypes.data, *inputs.shape, outputs.ctypes.data, outputs.shape[1])
-            check(lib.dab_predict_batch(self.handle, *data, *self._scratch(), out.ctypes.data))
+            check_rows(lib.dab_predict_batch(self.handle, *data, *self._scratch(), out.ctypes.data), inputs)
         return outputs, out
 
     def _name(self, call: Any, index: int) -> Optional[str]:

@@ -13,7 +13,11 @@ from .memory import Memory
 
 class NoveltyVecWrapper(VecEnvWrapper):
     """`NoveltyWrapper` for a VecEnv: one memory for all environments. At the end of an episode the observation that is scored is
-    `infos[i]["terminal_observation"]`, and the first one of the next episode is not. Put it inside VecNormalize."""
+    `infos[i]["terminal_observation"]`, and the first one of the next episode is not. Put it inside VecNormalize.
+
+    VecNormalize has a `training` of its own: `training = False` there does not reach this wrapper. Set it here, too, before you
+    evaluate; otherwise the memory learns from the evaluation. `evaluate_policy` counts the rewards of a Monitor inside, which are
+    the environment's own; a VecMonitor outside counts the bonus."""
 
     def __init__(
         self,
@@ -22,7 +26,7 @@ class NoveltyVecWrapper(VecEnvWrapper):
         weight: float = 0.1,
         *,
         end: float = 0.0,
-        steps: int = 1,
+        steps: Optional[int] = None,
         schedule: str = "constant",
         encoder: Optional[Callable[[Any], Any]] = None,
         learning_starts: int = 0,
