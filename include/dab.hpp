@@ -14,11 +14,16 @@
 #ifndef DAB_HPP
 #define DAB_HPP
 
+#if __cplusplus < 201703L && (!defined(_MSVC_LANG) || _MSVC_LANG < 201703L)
+#error "dab.hpp needs C++17 or later (-std=c++17); dab.h serves C99 and every C++"
+#endif
+
 #include "dab.h"
 #include "dab_memory.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #if __cplusplus >= 202002L
 #include <span>
 #endif
@@ -74,7 +79,13 @@ class [[nodiscard]] result {
 
 // dab_assessment, with `size` set and no verdict until a call gives one.
 struct assessment : dab_assessment {
-  constexpr assessment() noexcept : dab_assessment() { size = sizeof(dab_assessment); }
+  // As after an error: the answer that trusts nothing.
+  constexpr assessment() noexcept : dab_assessment() {
+    size = sizeof(dab_assessment);
+    uncertainty = nearest_distance = score = unfamiliarity = ambiguity = std::numeric_limits<float>::max();
+    p_value = ambiguity_p = -1;
+    top_class = runner_up = view = DAB_NONE;
+  }
   [[nodiscard]] constexpr dab::verdict verdict() const noexcept {
     return static_cast<dab::verdict>(dab_assessment::verdict);
   }
@@ -167,7 +178,7 @@ class model_ref {
   [[nodiscard]] status assess_batch(span<const float> inputs, span<float> scratch,
                                     span<assessment> out) const noexcept {
     if (out.size() == 0) return inputs.size() == 0 ? DAB_OK : DAB_ERR_LENGTH;
-    if (inputs.size() % out.size() != 0) return DAB_ERR_LENGTH;
+    if (inputs.size() % out.size() != 0) return refuse(out, DAB_ERR_LENGTH);
     out.data()->size = sizeof(dab_assessment);
     return dab_assess_batch(handle_, inputs.data(), out.size(), inputs.size() / out.size(), scratch.data(),
                             scratch.size_bytes(), out.data());
@@ -183,8 +194,8 @@ class model_ref {
   [[nodiscard]] status predict_batch(span<const float> inputs, span<float> outputs, span<float> scratch,
                                      span<assessment> out) const noexcept {
     if (out.size() == 0) return inputs.size() == 0 && outputs.size() == 0 ? DAB_OK : DAB_ERR_LENGTH;
-    if (inputs.size() % out.size() != 0) return DAB_ERR_LENGTH;
-    if (outputs.size() % out.size() != 0) return DAB_ERR_OUTPUT_LENGTH;
+    if (inputs.size() % out.size() != 0) return refuse(out, DAB_ERR_LENGTH);
+    if (outputs.size() % out.size() != 0) return refuse(out, DAB_ERR_OUTPUT_LENGTH);
     out.data()->size = sizeof(dab_assessment);
     return dab_predict_batch(handle_, inputs.data(), out.size(), inputs.size() / out.size(), outputs.data(),
                              outputs.size() / out.size(), scratch.data(), scratch.size_bytes(), out.data());
@@ -238,6 +249,11 @@ class model_ref {
   void reset(dab_model *handle) noexcept { handle_ = handle; }
 
  private:
+  // No verdict of an older call stays behind.
+  static dab_status refuse(span<assessment> out, dab_status status) noexcept {
+    for (std::size_t i = 0; i < out.size(); i++) out.data()[i] = assessment();
+    return status;
+  }
   static constexpr bool wrong(std::size_t found, std::size_t wanted) noexcept { return found != 0 && found != wanted; }
   template <class T>
   static constexpr const T *given(span<const T> values) noexcept {

@@ -98,7 +98,8 @@ DAB_API size_t dab_memory_bytes(uint32_t codes, uint32_t dim);
 
 /* Makes an empty memory in `storage`: dab_memory_bytes bytes at a multiple of 8, which stay where they are while the
  * memory is used. There is nothing to free.
- * Returns DAB_OK, DAB_ERR_CONFIG if a value is out of its range, or DAB_ERR_TOO_SMALL. */
+ * Returns DAB_OK, DAB_ERR_CONFIG if a value is out of its range, or DAB_ERR_TOO_SMALL. After an error *out is NULL, and a memory
+ * that was in the storage is as it was. */
 DAB_API DAB_WARN_UNUSED dab_status dab_memory_init(void *storage, size_t storage_bytes,
     const dab_memory_config *config, dab_memory **out);
 
@@ -184,7 +185,8 @@ DAB_API size_t dab_ellipse_bytes(uint32_t dim);
 
 /* Makes an ellipse that has seen nothing in `storage`: dab_ellipse_bytes bytes at a multiple of 8. ridge: its first
  * size, above 0; features of about that square are halved in novelty after one observation.
- * Returns DAB_OK, DAB_ERR_CONFIG or DAB_ERR_TOO_SMALL. */
+ * Returns DAB_OK, DAB_ERR_CONFIG or DAB_ERR_TOO_SMALL. After an error *out is NULL, and an ellipse that was in the storage is as
+ * it was. */
 DAB_API DAB_WARN_UNUSED dab_status dab_ellipse_init(void *storage, size_t storage_bytes, uint32_t dim, float ridge,
     dab_ellipse **out);
 

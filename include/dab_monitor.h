@@ -131,8 +131,8 @@ DAB_API DAB_WARN_UNUSED int32_t dab_guard(const dab_model *model, dab_monitor *m
 
 /* Starts a monitor. It has seen nothing and trusts nothing: it is DAB_STALE, then DAB_FALLBACK from the first input
  * until enough inputs were familiar.
- * Returns DAB_OK, or DAB_ERR_CONFIG if a value is out of its range. After an error nothing is written: a monitor that was
- * started before goes on with its old configuration. */
+ * Returns DAB_OK, or DAB_ERR_CONFIG if a value is out of its range. After an error the monitor is not started, even if it was
+ * before: it trusts nothing until a later call succeeds. */
 DAB_API DAB_WARN_UNUSED dab_status dab_monitor_init(dab_monitor *monitor, const dab_monitor_config *config);
 
 /* Takes in a score (dab_assessment.score) that was measured at tick `now`, and says who may drive.

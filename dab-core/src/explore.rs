@@ -156,9 +156,12 @@ impl Exploration {
         Ok(Self { config, running: Running::EMPTY })
     }
 
-    /// Teaches the normaliser one uncertainty, nats. One that is not finite is ignored.
+    /// Teaches the normaliser one uncertainty, nats. One that is not finite is ignored, and so is `f32::MAX`: a memory without
+    /// codes and a failed assessment have it, and it would drown all others.
     pub fn update(&mut self, uncertainty: f32) {
-        self.running.push(uncertainty);
+        if uncertainty < f32::MAX {
+            self.running.push(uncertainty);
+        }
     }
 
     /// The bonus for an uncertainty (nats) at a step of the caller's training. Finite for every argument; an

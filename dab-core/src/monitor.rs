@@ -135,10 +135,10 @@ impl Monitor {
     }
 
     /// Takes in a score that was measured at `now` and says who may drive. A score that is not finite is a rejected
-    /// input.
+    /// input, and so is `f32::MAX`, the score of an assessment that failed.
     #[must_use = "the fallback must drive unless this is State::Nominal"]
     pub fn observe(&mut self, now: u32, score: f32) -> State {
-        self.take(now, Some(score).filter(|x| x.is_finite()), Event::NO_CODE)
+        self.take(now, measured(score), Event::NO_CODE)
     }
 
     /// Takes in that the input of `now` could not be assessed, and says who may drive: never the learned controller.
@@ -151,7 +151,7 @@ impl Monitor {
     #[must_use = "the fallback must drive unless this is State::Nominal"]
     pub fn judge(&mut self, now: u32, assessment: &Result<Assessment, InputError>) -> State {
         match assessment {
-            Ok(found) => self.take(now, Some(found.score()).filter(|x| x.is_finite()), found.nearest as u32),
+            Ok(found) => self.take(now, measured(found.score()), found.nearest as u32),
             Err(_) => self.reject(now),
         }
     }
@@ -297,6 +297,11 @@ impl Monitor {
             self.enter(State::Stale);
         }
     }
+}
+
+/// The score, if an assessment gave it: one that failed has `f32::MAX`, and arithmetic that fails is not finite.
+fn measured(score: f32) -> Option<f32> {
+    Some(score).filter(|x| x.is_finite() && *x < f32::MAX)
 }
 
 #[cfg(test)]

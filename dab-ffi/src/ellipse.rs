@@ -71,7 +71,8 @@ pub extern "C" fn dab_ellipse_bytes(dim: u32) -> usize {
 
 /// Makes an ellipse that has seen nothing in `storage`: dab_ellipse_bytes bytes at a multiple of 8. ridge: its first
 /// size, above 0; features of about that square are halved in novelty after one observation.
-/// Returns DAB_OK, DAB_ERR_CONFIG or DAB_ERR_TOO_SMALL.
+/// Returns DAB_OK, DAB_ERR_CONFIG or DAB_ERR_TOO_SMALL. After an error *out is NULL, and an ellipse that was in the storage is as
+/// it was.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_ellipse_init(
     storage: *mut c_void,
@@ -81,7 +82,13 @@ pub unsafe extern "C" fn dab_ellipse_init(
     out: *mut *mut Ellipse,
 ) -> Status {
     // SAFETY: `init` checks every pointer and size; the caller promises writable storage that is this ellipse's alone.
-    status::of(unsafe { init(storage, storage_bytes, dim, ridge, out) })
+    let result = unsafe { init(storage, storage_bytes, dim, ridge, out) };
+    if result.is_err() {
+        let storage = span::<u8>(storage.cast(), storage_bytes).unwrap_or(ptr::Span::NONE);
+        // SAFETY: the caller promises that `out` is writable; an ellipse in the storage stays as it is.
+        unsafe { ptr::no_handle(out, &[storage]) };
+    }
+    status::of(result)
 }
 
 /// # Safety

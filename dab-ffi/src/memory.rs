@@ -190,7 +190,8 @@ pub extern "C" fn dab_memory_bytes(codes: u32, dim: u32) -> usize {
 
 /// Makes an empty memory in `storage`: dab_memory_bytes bytes at a multiple of 8, which stay where they are while the
 /// memory is used. There is nothing to free.
-/// Returns DAB_OK, DAB_ERR_CONFIG if a value is out of its range, or DAB_ERR_TOO_SMALL.
+/// Returns DAB_OK, DAB_ERR_CONFIG if a value is out of its range, or DAB_ERR_TOO_SMALL. After an error *out is NULL, and a memory
+/// that was in the storage is as it was.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_memory_init(
     storage: *mut c_void,
@@ -200,7 +201,15 @@ pub unsafe extern "C" fn dab_memory_init(
 ) -> Status {
     // SAFETY: `init` checks every pointer and size; the caller promises writable storage that is this memory's alone, and
     // a configuration of the size that it says.
-    status::of(unsafe { init(storage, storage_bytes, config, out) })
+    let result = unsafe { init(storage, storage_bytes, config, out) };
+    if result.is_err() {
+        let bytes = |pointer, bytes| span::<u8>(pointer, bytes).unwrap_or(Span::NONE);
+        let others = [bytes(storage.cast(), storage_bytes), bytes(config.cast(), size_of::<MemoryConfig>())];
+        // SAFETY: the caller promises that `out` is writable; a memory in the storage, and the configuration, stay as they
+        // are.
+        unsafe { ptr::no_handle(out, &others) };
+    }
+    status::of(result)
 }
 
 /// # Safety

@@ -122,14 +122,10 @@ pub unsafe extern "C" fn dab_model_init(
     // SAFETY: `init` checks every pointer and size; the caller promises what dab.h says under "MEMORY": storage that is
     // writable, and an artifact that nobody changes.
     let result = unsafe { init(storage, storage_bytes, artifact.cast(), artifact_bytes, out) };
-    // A program that overlooks the error must not go on with an older handle.
-    if let (Err(_), Ok(handle)) = (result, span(out, 1))
-        && ptr::disjoint(&[handle], &[span(artifact.cast::<u8>(), artifact_bytes).unwrap_or(Span::NONE)])
-            .is_ok()
-    {
-        // SAFETY: `span` checked that `out` is not NULL and aligned, `disjoint` that it is no part of the artifact; the
-        // caller promises that it is writable.
-        unsafe { ptr::put(out, core::ptr::null_mut()) };
+    if result.is_err() {
+        let artifact = span(artifact.cast::<u8>(), artifact_bytes).unwrap_or(Span::NONE);
+        // SAFETY: the caller promises that `out` is writable; the artifact, which nobody may change, is left alone.
+        unsafe { ptr::no_handle(out, &[artifact]) };
     }
     status::of(result)
 }

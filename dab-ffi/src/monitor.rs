@@ -5,7 +5,7 @@ use core::mem::{align_of, size_of};
 
 use dab_core::monitor::{self, Drift, EVENTS, State, Why};
 
-use crate::ptr::{self, Results, Sized32, Tagged, span};
+use crate::ptr::{self, Results, Sized32, Span, Tagged, span};
 use crate::status::{self, DAB_ERR_CONFIG, DAB_ERR_SAVED_STATE, DAB_ERR_TOO_SMALL, DAB_OK, Result, Status};
 
 /// Use the fallback: the inputs are unfamiliar, or not yet familiar for long enough.
@@ -205,13 +205,33 @@ const _: () = {
 
 /// Starts a monitor. It has seen nothing and trusts nothing: it is DAB_STALE, then DAB_FALLBACK from the first input
 /// until enough inputs were familiar.
-/// Returns DAB_OK, or DAB_ERR_CONFIG if a value is out of its range. After an error nothing is written: a monitor that was
-/// started before goes on with its old configuration.
+/// Returns DAB_OK, or DAB_ERR_CONFIG if a value is out of its range. After an error the monitor is not started, even if it was
+/// before: it trusts nothing until a later call succeeds.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_monitor_init(monitor: *mut Monitor, config: *const MonitorConfig) -> Status {
     // SAFETY: `init` checks both pointers; the caller promises a writable monitor that is this call's alone, and a
     // configuration of the size that it says.
-    status::of(unsafe { init(monitor, config) })
+    let result = unsafe { init(monitor, config) };
+    if result.is_err() {
+        // SAFETY: the caller promises a writable monitor.
+        unsafe { stop(monitor, config) };
+    }
+    status::of(result)
+}
+
+/// A monitor that was started before trusts nothing any more: a program that overlooks the error would go on with the old
+/// configuration. Where the monitor lies over the configuration nothing is written.
+///
+/// # Safety
+/// If not NULL and aligned, `monitor` is writable.
+unsafe fn stop(monitor: *mut Monitor, config: *const MonitorConfig) {
+    let config = span::<u8>(config.cast(), size_of::<MonitorConfig>()).unwrap_or(Span::NONE);
+    if span(monitor, 1).is_ok_and(|place| ptr::disjoint(&[place], &[config]).is_ok()) {
+        let (tag, _) = Tagged::places(monitor.cast::<Stored>());
+        // SAFETY: `span` checked that `monitor` is not NULL and aligned; the caller of this function promises that it is
+        // writable.
+        unsafe { ptr::put(tag, 0) };
+    }
 }
 
 /// # Safety

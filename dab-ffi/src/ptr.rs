@@ -270,6 +270,19 @@ impl<T> Tagged<T> {
     }
 }
 
+/// After an error of a call that makes an object: NULL at `out`, so that a program that overlooks the error does not go on with
+/// an older handle. What lies over one of `others` is left alone.
+///
+/// # Safety
+/// If not NULL and aligned, `out` is writable.
+pub unsafe fn no_handle<T>(out: *mut *mut T, others: &[Span]) {
+    if span(out, 1).is_ok_and(|handle| disjoint(&[handle], others).is_ok()) {
+        // SAFETY: `span` checked that `out` is not NULL and aligned; the caller of this function promises that it is
+        // writable.
+        unsafe { put(out, core::ptr::null_mut()) };
+    }
+}
+
 /// # Safety
 /// If not NULL, `pointer` points to at least a readable `uint32_t`.
 unsafe fn check_tag<T>(pointer: *const Tagged<T>, tag: u32) -> Result<()> {

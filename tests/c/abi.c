@@ -347,12 +347,15 @@ static void monitors(void) {
     GIVES(dab_monitor_init(&monitor, &later_config.now), DAB_OK);
     later_config.then[2] = 1;
     GIVES(dab_monitor_init(&monitor, &later_config.now), DAB_ERR_UNKNOWN_MEMBER);
+    /* An old monitor does not go on after an error that a program overlooks. */
+    CHECK(dab_monitor_poll(&monitor, 0) == DAB_ERR_NOT_INITIALIZED);
     GIVES(dab_monitor_init(&monitor, &c), DAB_OK);
     CHECK(dab_monitor_poll(&monitor, UINT32_MAX - 50) == DAB_STALE);
     for (now = UINT32_MAX - 50; now != 50; now++) CHECK(dab_monitor_observe(&monitor, now, 0.5f) >= 0);
     /* One NaN is not driven on, two are an alarm: a quarter of the window. */
     CHECK(dab_monitor_observe(&monitor, 50, NAN) == DAB_FALLBACK && dab_monitor_why(&monitor) == DAB_WHY_REJECTED);
-    CHECK(dab_monitor_observe(&monitor, 51, INFINITY) == DAB_FALLBACK);
+    /* The score of an assessment that failed: a program may have overlooked the error. */
+    CHECK(dab_monitor_observe(&monitor, 51, FLT_MAX) == DAB_FALLBACK && dab_monitor_why(&monitor) == DAB_WHY_REJECTED);
     CHECK(dab_monitor_observe(&monitor, 52, 3) == DAB_FALLBACK);
     CHECK(dab_monitor_poll(&monitor, 73) == DAB_STALE && dab_monitor_poll(NULL, 73) == DAB_ERR_NULL);
     memset(&s, 0, sizeof s);
@@ -366,7 +369,7 @@ static void monitors(void) {
 static void explorations(void) {
     dab_exploration_config c = {0, DAB_SCHEDULE_LINEAR, 1, 0, 100, 2, 5, 1};
     dab_exploration e, f;
-    float u[4] = {1, 2, 3, 10}, bonus[4] = {9, 9, 9, 9}, again[4];
+    float u[4] = {1, 2, 3, 10}, bonus[4] = {9, 9, 9, 9}, again[4], most = FLT_MAX;
     unsigned char saved[DAB_EXPLORATION_SAVED_BYTES];
     c.size = (uint32_t)sizeof c;
     memset(&e, 0, sizeof e);
@@ -380,6 +383,10 @@ static void explorations(void) {
     GIVES(dab_exploration_compute(&e, u, 4, 50, u), DAB_ERR_OVERLAP);
     GIVES(dab_exploration_compute(&e, u, 4, 50, bonus), DAB_OK);
     CHECK(bits(bonus[1]) == 0 && bits(bonus[3]) == bits(2.5f));
+    /* The uncertainty of an empty memory, or of a failed assessment, does not drown the others. */
+    GIVES(dab_exploration_update(&e, &most, 1), DAB_OK);
+    GIVES(dab_exploration_compute(&e, u, 4, 50, again), DAB_OK);
+    CHECK(memcmp(bonus, again, sizeof bonus) == 0);
     GIVES(dab_exploration_save(&e, saved, 3), DAB_ERR_TOO_SMALL);
     GIVES(dab_exploration_save(&e, saved, sizeof saved), DAB_OK);
     GIVES(dab_exploration_restore(&f, saved, sizeof saved), DAB_OK);

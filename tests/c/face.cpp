@@ -52,6 +52,11 @@ void answers(const model_case &m) {
   std::vector<float> every(m.rows * m.outputs), adds(m.inputs), wide(model.attribution_floats()), means(m.inputs);
   check(model.predict_batch({m.input, m.rows * m.inputs}, every, scratch, batch).ok(), "predict a batch");
   check(bits(batch.back().uncertainty) == m.assessment[WORDS * (m.rows - 1)], "the last of the predicted");
+  // A refusal that C never sees: one number is missing.
+  if (m.rows * m.inputs % batch.size() == 0 && batch.size() > 1) {
+    check(!model.assess_batch({m.input, m.rows * m.inputs - 1}, scratch, batch).ok(), "a number is missing");
+    check(batch.back().verdict() == dab::verdict::none && batch.front().score > 1e38f, "no verdict stays behind");
+  }
   const dab::span<const float> first(m.input, m.inputs);
   const auto attributed = model.attribute(first, adds, wide, {}, means);
   const auto without = model.assess_without(first, 0, wide, {}, means);

@@ -101,7 +101,9 @@ static void refusals(void) {
     config.codes = CODES;
     config.dim = DIM;
     n.size = sizeof n;
+    memory = (dab_memory *)(void *)storage;
     GIVES(dab_memory_init(storage, sizeof storage, &config, &memory), DAB_ERR_CONFIG); /* no std */
+    CHECK(memory == NULL); /* no old handle to go on with */
     config.std = 1;
     config.keep = 1.5f;
     GIVES(dab_memory_init(storage, sizeof storage, &config, &memory), DAB_ERR_CONFIG);

@@ -85,12 +85,14 @@ impl Caller {
             // A member of a later version may be set, or lie over what follows.
             let monitor = w.span(MONITOR).start;
             r.changes(w.span(MONITOR));
+            // After an error it is no monitor any more.
+            r.empties(Span { start: monitor, bytes: 4 }, 0);
             let done = r.judge(w, "dab_monitor_init", |w| {
                 let (monitor, config) = (w.pointer::<Monitor>(monitor), w.pointer::<MonitorConfig>(at));
                 // SAFETY: as the rules describe.
                 unsafe { dab_monitor_init(monitor, config) }
             })?;
-            self.monitor |= done.is_some();
+            self.monitor = done.is_some();
             return Ok(());
         }
         if u.ratio(1, 4)? {
@@ -222,15 +224,17 @@ impl Caller {
         let own = u.ratio(1, 2)?;
         let out = w.address(u)?;
         if !own {
-            r.writes(w, out, 1, 8, 8)?;
+            let place = r.writes(w, out, 1, 8, 8)?;
+            r.counts(place);
         }
-        let mut handle = std::ptr::null_mut();
+        let mut handle = std::ptr::dangling_mut();
         let done = r.judge(w, "dab_memory_init", |w| {
             let (to, config) = (w.pointer(block.start + shift), w.pointer::<MemoryConfig>(at));
             let out = if own { &raw mut handle } else { w.pointer(out) };
             // SAFETY: as the rules describe.
             unsafe { dab_memory_init(to, bytes, config, out) }
         })?;
+        assert!(!own || done.is_some() || handle.is_null(), "an old handle after an error");
         if done.is_some() {
             self.memory = Some((codes as usize, dim as usize));
             self.world.used[MEMORY] = needed;
@@ -362,13 +366,14 @@ impl Caller {
             r.changes(Span { start: block.start, bytes: needed });
             let null = u.ratio(1, 16)?;
             r.fault(DAB_ERR_NULL, null);
-            let mut handle = std::ptr::null_mut();
+            let mut handle = std::ptr::dangling_mut();
             let done = r.judge(w, "dab_ellipse_init", |w| {
                 let to = w.pointer(block.start);
                 let out = if null { std::ptr::null_mut() } else { &raw mut handle };
                 // SAFETY: as the rules describe.
                 unsafe { dab_ellipse_init(to, bytes, dim, ridge, out) }
             })?;
+            assert!(null || done.is_some() || handle.is_null(), "an old handle after an error");
             if done.is_some() {
                 self.ellipse = Some(dim as usize);
                 self.world.used[ELLIPSE] = needed;
