@@ -28,8 +28,8 @@ pub struct Retrofit {
     /// Whether fixed views are taken when there are none: nothing is tried.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub fast: bool,
-    /// The last layer of the user's own network, a safetensors file with `weight` and `bias`: it gives the
-    /// logits, less their mean over the classes: no probability changes, and the energy is then one of the classes alone.
+    /// The last layer of the user's own network, a safetensors file with `weight` and `bias`: it gives the logits. Their mean
+    /// over the classes is subtracted. That changes no probability, and the energy then depends on differences of classes alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub head: Option<String>,
     /// The views of an input, the base first. None: they are chosen.
@@ -118,7 +118,7 @@ pub struct ViewConfig {
     pub rank: Option<usize>,
     /// Codes a class (in all, for a regression).
     pub codes: usize,
-    /// α of E5.
+    /// Temperature α of E5.
     pub alpha: f64,
     /// What the view's score is made of.
     pub form: Form,

@@ -96,13 +96,13 @@ pub struct Labelled {
 pub struct ImageTask {
     /// How many classes there are.
     pub classes: usize,
-    /// Learns.
+    /// What the model learns from.
     pub train: Labelled,
-    /// Calibrates.
+    /// What calibrates it.
     pub held_out: Labelled,
-    /// Is measured.
+    /// What it is measured on.
     pub test: Labelled,
-    /// Is measured, by name.
+    /// Images from elsewhere, by name: what it is measured on as well.
     pub ood: Vec<(String, ImageSet)>,
     /// Pictures → inputs.
     pub preprocessing: Preprocessing,

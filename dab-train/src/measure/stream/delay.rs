@@ -16,7 +16,7 @@ pub struct FaultLog {
 /// When a fault was found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Found {
-    /// Ticks from its begin to the first tick that is not nominal.
+    /// Ticks from its beginning to the first tick that is not nominal.
     pub ticks: usize,
     /// Why.
     pub why: Why,
