@@ -26,6 +26,10 @@ pub mod total;
 mod data;
 
 #[allow(dead_code, reason = "only readers are called")]
+#[path = "../../dab-train/src/error.rs"]
+mod error;
+
+#[allow(dead_code, reason = "only readers are called")]
 #[path = "../../dab-train/src/support"]
 mod support {
     pub mod digest;

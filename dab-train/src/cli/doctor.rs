@@ -54,14 +54,8 @@ fn report() -> String {
     line("processor", &format!("{threads} threads, {} instructions", Widest::detect().name()));
     line("devices", &device::available());
     line("CUDA", &cuda());
-    line(
-        "MPI",
-        &match mpi::version() {
-            Some(version) => version,
-            None => "not in this build (cargo feature `mpi`)".to_owned(),
-        },
-    );
-    line("data", &format!("{}", data::data_root().display()));
+    line("MPI", &mpi::version().unwrap_or_else(|| "not in this build (cargo feature `mpi`)".to_owned()));
+    line("data", &data::data_root().display().to_string());
     out
 }
 

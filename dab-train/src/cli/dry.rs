@@ -21,7 +21,7 @@ struct Size {
     examples: usize,
     inputs: usize,
     output: Output,
-    /// Why it is not the data's own size.
+    /// Whether it is the published size, because the data are not here.
     published: bool,
 }
 

@@ -219,26 +219,23 @@ impl Explanation {
             let limit = self.ambiguous_above.map_or_else(String::new, |above| {
                 format!("; ambiguous above {} ({} now)", rounded(above), rounded(ambiguity))
             });
-            let class = self.assessment.class.and_then(|class| self.classes.get(class));
+            let (class, p) = (self.class(self.assessment.class).unwrap_or_default(), rounded(p));
             words.push_str(&format!(
-                "class {}, {}: at most {percent} % of familiar inputs are this ambiguous (p = {}){limit}\n",
-                class.map_or("", String::as_str),
-                self.between(),
-                rounded(p)
+                "class {class}, {between}: at most {percent} % of familiar inputs are this ambiguous (p = {p}){limit}\n"
             ));
-        }
-        if self.assessment.ambiguity.is_none()
-            && let Some(class) = self.assessment.class.and_then(|class| self.classes.get(class))
-        {
-            words.push_str(&format!("class {class}, {}\n", self.between()));
+        } else if let Some(class) = self.class(self.assessment.class) {
+            words.push_str(&format!("class {class}, {between}\n"));
         }
         words
     }
 
+    fn class(&self, class: Option<usize>) -> Option<&str> {
+        class.and_then(|class| self.classes.get(class)).map(String::as_str)
+    }
+
     /// The two likeliest classes, in words.
     fn between(&self) -> String {
-        let name = |class: Option<usize>| class.and_then(|class| self.classes.get(class)).cloned();
-        match (name(self.assessment.class), name(self.assessment.runner_up)) {
+        match (self.class(self.assessment.class), self.class(self.assessment.runner_up)) {
             (Some(class), Some(other)) => format!("between {class} and {other}"),
             _ => "between two classes".to_owned(),
         }
@@ -325,7 +322,6 @@ fn describe_json(args: &Args, explanation: &Explanation) -> Value {
         json!({ "code": k, "assignment": assignment, "distance": distance })
     };
     let dimension = |i: usize| json!({ "dimension": i, "nats": number(explanation.dimensions[i]) });
-    let class = |class: Option<usize>| class.and_then(|class| explanation.classes.get(class));
     let view = |view: &ViewScore| {
         json!({ "distance": number(view.distance), "energy": view.energy.map(number), "score": number(view.score),
             "surprise": number(view.surprise) })
@@ -341,8 +337,8 @@ fn describe_json(args: &Args, explanation: &Explanation) -> Value {
         "ambiguity": assessment.ambiguity.map(number),
         "ambiguity_p": assessment.ambiguity_p.map(number),
         "ambiguous_above": explanation.ambiguous_above.map(number),
-        "class": class(assessment.class),
-        "runner_up": class(assessment.runner_up),
+        "class": explanation.class(assessment.class),
+        "runner_up": explanation.class(assessment.runner_up),
         "alarmed_view": assessment.view,
         "views": explanation.views.iter().map(view).collect::<Vec<_>>(),
         "doubtful_above": explanation.doubtful_above.map(number),

@@ -121,14 +121,7 @@ impl Args {
 
     /// What is asked of a model that is computed.
     fn retrofit(&self) -> Result<Retrofit> {
-        let head = match &self.head {
-            Some(file) => {
-                let file = std::path::absolute(file)
-                    .with_context(|| format!("cannot tell where {} is", file.display()))?;
-                Some(file.to_string_lossy().into_owned())
-            }
-            None => None,
-        };
+        let head = self.head.as_deref().map(full).transpose()?;
         Ok(Retrofit { flash: self.flash.0, seconds: self.time, fast: self.fast, head, views: Vec::new() })
     }
 
@@ -199,12 +192,16 @@ impl std::str::FromStr for Flash {
 
 /// The file (with its part) as `experiment.toml` names it: it can be run from any folder.
 fn absolute(file: &str) -> Result<String> {
-    let at = |path: PathBuf| {
-        std::path::absolute(&path).with_context(|| format!("cannot tell where {} is", path.display()))
-    };
     let source = data::files::FilePart::parse(file);
-    let path = at(source.path)?.to_string_lossy().into_owned();
+    let path = full(&source.path)?;
     Ok(source.part.map_or(path.clone(), |part| format!("{path}:{part}")))
+}
+
+/// The path from the root of the file system.
+fn full(path: &Path) -> Result<String> {
+    let full =
+        std::path::absolute(path).with_context(|| format!("cannot tell where {} is", path.display()))?;
+    Ok(full.to_string_lossy().into_owned())
 }
 
 #[cfg(test)]

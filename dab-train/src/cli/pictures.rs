@@ -280,7 +280,7 @@ impl Eye {
 
     /// Features of the images at `indices`, one row each; a row of zeros, and why, for one that cannot be read.
     pub fn see(&self, set: &ImageSet, indices: &[usize]) -> (Vec<f32>, Vec<Option<anyhow::Error>>) {
-        let (numbers, faults) = set.readable(indices, &self.preprocessing.normalise);
+        let (numbers, faults) = set.readable(indices, &self.preprocessing.normalise, None);
         let x = Tensor::from_data(TensorData::new(numbers, [indices.len(), set.cols()]), &self.device);
         (self.network.forward(as_images(x), None).into_data().iter::<f32>().collect(), faults)
     }

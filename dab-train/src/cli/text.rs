@@ -109,15 +109,9 @@ pub fn flow(model: &Model<'_>) -> String {
         let layers = plural(shape.layers as u64, "layer");
         text.push_str(&format!(" → {layers} → {}", plural(shape.features as u64, "feature")));
     }
-    text.push_str(&format!(
-        " → {} {} → {}",
-        shape.dim,
-        match shape.dim {
-            1 => format!("{} dimension", shape.covariance.name()),
-            _ => format!("{} dimensions", shape.covariance.name()),
-        },
-        plural(shape.codes as u64, "code")
-    ));
+    let dimensions = if shape.dim == 1 { "dimension" } else { "dimensions" };
+    let (kind, codes) = (shape.covariance.name(), plural(shape.codes as u64, "code"));
+    text.push_str(&format!(" → {} {kind} {dimensions} → {codes}", shape.dim));
     if shape.task.is_some() {
         let outputs = plural(shape.outputs as u64, "output");
         text.push_str(&format!("; decoder: {outputs} ({})", task(shape.task)));

@@ -49,9 +49,9 @@ pub const FLASH: u64 = 128 << 10;
 /// What the user chose.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wishes {
-    /// k.
+    /// Codes, k.
     pub codes: Option<usize>,
-    /// d.
+    /// Latent dimensions, d.
     pub dim: Option<usize>,
     /// Passes over the training rows.
     pub epochs: Option<usize>,

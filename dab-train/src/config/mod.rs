@@ -47,10 +47,10 @@ pub struct Experiment {
     /// Features → latent Gaussian, and how many codes.
     #[serde(default)]
     pub bottleneck: Bottleneck,
-    /// E8 and E9.
+    /// What learning minimises (E8 and E9 of docs/method.md).
     #[serde(default)]
     pub objective: Objective,
-    /// E10–E13.
+    /// How codes start and are updated (E10–E13).
     #[serde(default)]
     pub codebook: CodebookConfig,
     /// The network's gradient steps.
@@ -104,7 +104,7 @@ pub struct Backbone {
     pub standardise: Standardise,
     /// How weights start (head and decoder too).
     pub initialiser: Initialiser,
-    /// In order.
+    /// The layers, first one first.
     pub layers: Vec<LayerConfig>,
     /// Images only: what comes before the layers. The artifact begins at its features.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -115,7 +115,7 @@ pub struct Backbone {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ImageBackbone {
-    /// Which.
+    /// Which network.
     pub network: Architecture,
     /// Its numbers: a PyTorch (.pth, .pt, .th) or safetensors file, absolute or in the data folder. Random without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -141,15 +141,15 @@ pub enum Standardise {
     Shared,
 }
 
-/// The latent space. Nothing by default: who learns says how large it is.
+/// The latent space. It has no default size: an experiment that learns states it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bottleneck {
-    /// d.
+    /// Its dimensions, d.
     pub dim: usize,
-    /// k.
+    /// Codes in it, k.
     pub codes: usize,
-    /// E1, E2 or E3.
+    /// How the head describes the covariance of an input: E1, E2 or E3.
     #[serde(default)]
     pub covariance: Covariance,
     /// What is applied to the features before the head.
@@ -160,7 +160,7 @@ pub struct Bottleneck {
     pub head_bias: bool,
 }
 
-/// E8, E9 and E5's temperature. Nothing by default: who learns says.
+/// What learning minimises (E8, E9), and the temperature of E5. An experiment that learns states α and β.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Objective {
@@ -174,7 +174,7 @@ pub struct Objective {
     /// Classification only: the share of probability spread over all classes in the targets.
     #[serde(default)]
     pub label_smoothing: f64,
-    /// E9, when present.
+    /// The calibrated variant, E9, when present.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibrated: Option<Calibrated>,
 }
@@ -195,7 +195,7 @@ impl Default for Calibrated {
     }
 }
 
-/// E13's two forms.
+/// How the covariances of codes are averaged: the two forms of E13.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
@@ -222,15 +222,15 @@ pub enum Start {
     Retrofit,
 }
 
-/// E10–E13.
+/// How codes start and are updated in every epoch (E10–E13).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CodebookConfig {
-    /// E13's form.
+    /// How covariances are averaged (E13).
     pub mode: Mode,
-    /// γ, `reference` only.
+    /// Momentum γ of the moving averages; `reference` only.
     pub momentum: f64,
-    /// c of E11; 5 in the published code.
+    /// Pseudo-count c of E11; 5 in the published code.
     pub pseudo_count: f64,
     /// How far each covariance is drawn towards the codes' common one, 0 to 1 (Shrinkage).
     pub pooled: f64,
@@ -282,11 +282,11 @@ impl CodebookConfig {
     }
 }
 
-/// The epochs. None by default: who learns says how many.
+/// The epochs. An experiment that learns states how many.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Training {
-    /// How many.
+    /// How many there are.
     pub epochs: usize,
     /// Examples a step; 0 takes all.
     #[serde(default)]
@@ -346,7 +346,7 @@ pub struct EarlyStopping {
     pub share: f64,
 }
 
-/// A table, and words for who gives a number.
+/// Reads the table; whoever gives a number instead is told in words what to write.
 fn early_stopping<'de, D: serde::Deserializer<'de>>(given: D) -> Result<Option<EarlyStopping>, D::Error> {
     struct Table;
     impl<'de> serde::de::Visitor<'de> for Table {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The network's gradient steps. None by default: who learns says.
+/// The network's gradient steps. An experiment that learns states rule and learning rate.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OptimiserConfig {
@@ -10,7 +10,7 @@ pub struct OptimiserConfig {
     pub rule: Rule,
     /// After the warm-up, before any decay.
     pub learning_rate: f64,
-    /// λ₂ of E8.
+    /// Weight decay, λ₂ of E8.
     #[serde(default)]
     pub weight_decay: f64,
     /// Whether λ₂ also covers biases and the scales and shifts of norms, as in the published image models.

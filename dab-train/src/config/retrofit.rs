@@ -28,8 +28,8 @@ pub struct Retrofit {
     /// Whether fixed views are taken when there are none: nothing is tried.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub fast: bool,
-    /// The last layer of the user's own network, a safetensors file with `weight` and `bias`: it gives the
-    /// logits, less their mean over the classes: no probability changes, and the energy is then one of the classes alone.
+    /// The last layer of the user's own network, a safetensors file with `weight` and `bias`: it gives the logits. Their mean
+    /// over the classes is subtracted. That changes no probability, and the energy then depends on differences of classes alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub head: Option<String>,
     /// The views of an input, the base first. None: they are chosen.
@@ -64,7 +64,7 @@ impl Beside {
             distances,
             "beside.views: their form is \"distance\"; a view beside a network has no decoder"
         );
-        Retrofit { views: self.views.clone(), ..Retrofit::default() }.check()
+        check_views("beside.views", &self.views)
     }
 }
 
@@ -118,7 +118,7 @@ pub struct ViewConfig {
     pub rank: Option<usize>,
     /// Codes a class (in all, for a regression).
     pub codes: usize,
-    /// α of E5.
+    /// Temperature α of E5.
     pub alpha: f64,
     /// What the view's score is made of.
     pub form: Form,
@@ -149,27 +149,22 @@ impl ViewConfig {
 
 impl Retrofit {
     pub(super) fn check(&self) -> anyhow::Result<()> {
-        ensure!(
-            self.views.len() <= MAX_VIEWS,
-            "retrofit.views: {} views, a file holds {MAX_VIEWS}",
-            self.views.len()
-        );
-        for (index, view) in self.views.iter().enumerate() {
-            let at = format!("retrofit.views, view {index}");
-            ensure!(
-                view.ridge >= 0.0 && view.ridge.is_finite(),
-                "{at}: ridge is {}, not below 0",
-                view.ridge
-            );
-            ensure!(view.alpha > 0.0 && view.alpha.is_finite(), "{at}: alpha is {}, above 0", view.alpha);
-            ensure!(view.codes > 0, "{at}: codes start at 1");
-            let most = MAX_DIM_DIAGONAL as usize;
-            ensure!(
-                view.rank.is_none_or(|rank| (1..=most).contains(&rank)),
-                "{at}: rank is from 1 to {most}"
-            );
-        }
+        let count = self.views.len();
+        ensure!(count <= MAX_VIEWS, "retrofit.views: {count} views, a file holds {MAX_VIEWS}");
         ensure!(self.seconds.is_none_or(|seconds| seconds > 0.0), "retrofit.seconds must be above 0");
-        Ok(())
+        check_views("retrofit.views", &self.views)
     }
+}
+
+/// Refuses views that cannot be fitted; `setting` is where they were given.
+fn check_views(setting: &str, views: &[ViewConfig]) -> anyhow::Result<()> {
+    for (index, ViewConfig { ridge, alpha, codes, rank, .. }) in views.iter().enumerate() {
+        let at = format!("{setting}, view {index}");
+        ensure!(*ridge >= 0.0 && ridge.is_finite(), "{at}: ridge is {ridge}, it must not be below 0");
+        ensure!(*alpha > 0.0 && alpha.is_finite(), "{at}: alpha is {alpha}, it must be above 0");
+        ensure!(*codes > 0, "{at}: codes start at 1");
+        let most = MAX_DIM_DIAGONAL as usize;
+        ensure!(rank.is_none_or(|rank| (1..=most).contains(&rank)), "{at}: rank is from 1 to {most}");
+    }
+    Ok(())
 }

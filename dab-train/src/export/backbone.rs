@@ -5,7 +5,7 @@
 //! ```
 
 use anyhow::{Context, Result};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{data::Preprocessing, model::resnet::Architecture};
 
@@ -44,15 +44,13 @@ pub fn info(
 
 /// The image network of an artifact and what comes before it, if it has one.
 pub fn of_info(info: &[(String, String)]) -> Result<Option<(Backbone, Preprocessing)>> {
-    let find = |key: &str| info.iter().find(|(k, _)| k == key).map(|(_, text)| text);
-    let (Some(backbone), Some(preprocessing)) = (find(BACKBONE), find(PREPROCESSING)) else {
-        return Ok(None);
-    };
-    let backbone =
-        serde_json::from_str(backbone).with_context(|| format!("the model's info `{BACKBONE}`"))?;
-    let preprocessing =
-        serde_json::from_str(preprocessing).with_context(|| format!("the model's info `{PREPROCESSING}`"))?;
-    Ok(Some((backbone, preprocessing)))
+    Ok(parsed(info, BACKBONE)?.zip(parsed(info, PREPROCESSING)?))
+}
+
+/// What the JSON under `key` holds.
+fn parsed<T: DeserializeOwned>(info: &[(String, String)], key: &str) -> Result<Option<T>> {
+    let text = info.iter().find(|(k, _)| k == key).map(|(_, text)| serde_json::from_str(text));
+    text.transpose().with_context(|| format!("the model's info `{key}`"))
 }
 
 #[cfg(test)]

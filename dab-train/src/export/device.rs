@@ -52,9 +52,9 @@ pub fn views(artifact: &[u8], inputs: &Table) -> Result<Vec<Vec<ViewScore>>> {
 /// What the encoder makes of a row.
 #[derive(Clone, Debug)]
 pub struct Encoded {
-    /// μ.
+    /// The mean μ.
     pub mean: Vec<f32>,
-    /// Σ: variances of a diagonal covariance, all entries of a full one, nothing of a constant one.
+    /// The covariance Σ: variances of a diagonal covariance, all entries of a full one, nothing of a constant one.
     pub cov: Vec<f64>,
 }
 

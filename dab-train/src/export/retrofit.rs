@@ -25,7 +25,7 @@ use crate::{
 
 /// Inputs that travel in the file as known answers.
 const SELF_TESTS: usize = 4;
-/// Every so-manieth of the user's calibration rows shapes the tails.
+/// Of the user's calibration rows, one in this many shapes the tails.
 const SHAPING: usize = 4;
 /// Share of familiar inputs that may be called ambiguous.
 const AMBIGUOUS: f32 = 0.05;

@@ -15,7 +15,7 @@ use super::{
     metrics::{ScoreReport, Scored, classification},
 };
 use crate::{
-    data::{Table, Targets, Task},
+    data::{Table, Task},
     export::device,
     support::simd::Widest,
 };
@@ -176,11 +176,8 @@ impl Assessments {
             channels.push(column(UNFAMILIARITY, |row| Some(row.said.score())));
         }
         channels.push(column(UNCERTAINTY, |row| Some(row.said.uncertainty)));
-        let mut correct = None;
-        if let Targets::Classes { labels, .. } = &task.test.targets {
-            correct = Some(classification::correct(&self.test.outputs(), labels));
-            channels.push(column(AMBIGUITY, |row| row.said.ambiguity));
-        }
+        let correct = classification::correct_of(&self.test.outputs(), &task.test.targets);
+        channels.extend(correct.as_ref().map(|_| column(AMBIGUITY, |row| row.said.ambiguity)));
         channels.iter().map(|channel| channel.report(correct.as_deref())).collect()
     }
 }

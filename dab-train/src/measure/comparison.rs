@@ -51,10 +51,8 @@ pub fn compare(experiment: &Experiment, task: &Task, setting: &Setting) -> Resul
 /// Measures of the baselines that need no network.
 pub fn on_features(task: &Task) -> Result<Vec<ScoreReport>> {
     let found = baselines::on_features(task)?;
-    let correct = match (&found.test_logits, &task.test.targets) {
-        (Some(logits), Targets::Classes { labels, .. }) => Some(classification::correct(logits, labels)),
-        _ => None,
-    };
+    let logits = found.test_logits.as_ref();
+    let correct = logits.and_then(|logits| classification::correct_of(logits, &task.test.targets));
     found.scored.iter().map(|scored| scored.report(correct.as_deref())).collect()
 }
 
@@ -63,10 +61,7 @@ fn of_own_head(file: &Path, task: &Task) -> Result<Vec<ScoreReport>> {
     let own = head::read(file)?;
     let test = own.apply(&task.test.inputs);
     let ood = task.each_ood(|inputs| anyhow::Ok(own.apply(inputs)))?;
-    let correct = match &task.test.targets {
-        Targets::Classes { labels, .. } => Some(classification::correct(&test, labels)),
-        Targets::Regression(_) => None,
-    };
+    let correct = classification::correct_of(&test, &task.test.targets);
     let scored = baselines::on_logits(" (own)", &test, &ood);
     scored.iter().map(|scored| scored.report(correct.as_deref())).collect()
 }

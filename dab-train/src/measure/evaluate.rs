@@ -65,7 +65,7 @@ pub struct Evaluation {
     /// Regression: the band.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Interval>,
-    /// π(κ).
+    /// Priors π of the codes.
     pub usage: Vec<f32>,
     /// Median u of the test inputs, nats.
     pub median_uncertainty: f32,

@@ -63,13 +63,13 @@ pub struct Snapshot {
     pub activation: Activation,
     /// Features → (μ, covariance numbers).
     pub head: Affine,
-    /// d.
+    /// Latent dimensions, d.
     pub dim: usize,
     /// How head outputs become a covariance.
     pub covariance: Covariance,
-    /// m, Σ, π.
+    /// Means m, covariances Σ and priors π of the codes.
     pub codebook: Codebook,
-    /// α.
+    /// Temperature of the assignment, α.
     pub alpha: f32,
     /// μ → outputs, in the units of the standardised targets.
     pub decoder: Affine,

@@ -25,7 +25,7 @@ use crate::{
     measure::{assessed::JudgedSet, metrics::classification},
     model::{snapshot::Scores, weights},
     run::Run,
-    support::files::AtomicFile,
+    support::files::save,
 };
 
 /// The experiment in a run's folder, every default spelt out.
@@ -81,18 +81,13 @@ fn with_seeds(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn write_json(path: &Path, value: &serde_json::Value) -> Result<()> {
-    save(path, (serde_json::to_string_pretty(value)? + "\n").as_bytes())
-}
-
-/// Writes a file, whole or not at all.
-fn save(path: &Path, bytes: &[u8]) -> Result<()> {
-    AtomicFile::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
+    save(path, serde_json::to_string_pretty(value)? + "\n")
 }
 
 /// Writes one run into its folder: experiment, metrics, model, scores, and the image network that learnt with it.
 pub fn write_run(experiment: &Experiment, run: &Run, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    save(&folder.join(EXPERIMENT), experiment.resolved()?.as_bytes())?;
+    save(&folder.join(EXPERIMENT), experiment.resolved()?)?;
     let metrics = json!({
         "experiment": experiment.name,
         "seed": run.seed,
@@ -106,7 +101,7 @@ pub fn write_run(experiment: &Experiment, run: &Run, folder: &Path) -> Result<()
     write_json(&folder.join(METRICS), &metrics)?;
     save(&folder.join(MODEL), &run.model)?;
     match run.learnt.as_ref().and_then(|learnt| learnt.images.as_ref()) {
-        Some(network) => save(&folder.join(BACKBONE), &weights::to_safetensors(network)?)?,
+        Some(network) => save(&folder.join(BACKBONE), weights::to_safetensors(network)?)?,
         // One of an earlier run does not belong to this model.
         None => drop(fs::remove_file(folder.join(BACKBONE))),
     }
@@ -173,7 +168,7 @@ fn write_scores(run: &Run, path: &Path) -> Result<()> {
     for (at, ((name, scores), judged)) in scores.ood.iter().zip(&assessments.ood).enumerate() {
         split(name, scores, None, judged, rows.ood.get(at).map_or(&[], Vec::as_slice))?;
     }
-    save(path, &csv.into_inner()?)
+    save(path, csv.into_inner()?)
 }
 
 fn first(table: &Table, row: usize) -> String {
@@ -191,9 +186,9 @@ pub fn write_report(experiment: &Experiment, runs: &[Run], out: &Path) -> Result
     }
     let report = training_report(experiment, runs, first)?;
     for figure in report.drawn() {
-        save(&out.join(figure.file).with_extension("svg"), figure.drawing.file().as_bytes())?;
+        save(&out.join(figure.file).with_extension("svg"), figure.drawing.file())?;
     }
-    save(&out.join("report.html"), report.html().as_bytes())
+    save(&out.join("report.html"), report.html())
 }
 
 /// The report of all seeds; its figures are the first one's.

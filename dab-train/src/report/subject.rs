@@ -79,8 +79,7 @@ impl Subject {
 
     /// Which test rows the decoder gets right, for a classifier with labels.
     pub fn correct(&self) -> Option<Vec<bool>> {
-        let Some(Targets::Classes { labels, .. }) = &self.targets else { return None };
-        Some(classification::correct(&self.test.outputs(), labels))
+        classification::correct_of(&self.test.outputs(), self.targets.as_ref()?)
     }
 
     /// Predictions and targets of the test rows, for a regression.

@@ -22,7 +22,7 @@ fn contest(name: &str, own: f64, rival: f64, outcome: Outcome) -> Contest {
     Contest { name: name.into(), job: Positive::OutOfDistribution, counts: (354, 288), entries }
 }
 
-/// What the issue asks for: a good model on digits.
+/// A good model on digits.
 fn good() -> Facts {
     Facts {
         held_out: Some(118),

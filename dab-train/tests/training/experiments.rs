@@ -2,8 +2,13 @@
 
 use std::path::Path;
 
+use dab_core::channels::Form;
 use dab_train::{
-    config::{EarlyStopping, Experiment, ImageBackbone},
+    config::{
+        EarlyStopping, Experiment, ImageBackbone,
+        retrofit::{Retrofit, ViewConfig},
+    },
+    data::{DataConfig, ImagesConfig, RandAugment},
     internals::{learn::run, model::resnet::Architecture},
 };
 
@@ -11,6 +16,17 @@ use super::{experiment, points, setting};
 
 /// A setting, and the words that refuse it.
 type Refusal = (fn(&mut Experiment), &'static str);
+
+#[track_caller]
+fn refused(refusals: &[Refusal]) {
+    for (change, words) in refusals {
+        let mut experiment = experiment("diagonal", "training = { epochs = 5 }");
+        experiment.check().unwrap();
+        change(&mut experiment);
+        let said = experiment.check().expect_err(words).to_string();
+        assert!(said.contains(words), "expected {words:?}, found {said:?}");
+    }
+}
 
 #[test]
 fn every_contradiction_in_an_experiment_is_told() {
@@ -59,16 +75,82 @@ fn every_contradiction_in_an_experiment_is_told() {
             "early_stopping.patience starts at 1",
         ),
     ];
-    for (change, words) in refusals {
-        let mut experiment = experiment("diagonal", "training = { epochs = 5 }");
-        experiment.check().unwrap();
-        change(&mut experiment);
-        let said = experiment.check().expect_err(words).to_string();
-        assert!(said.contains(words), "expected {words:?}, found {said:?}");
-    }
+    refused(&refusals);
     let text = experiment("diagonal", "training = { epochs = 5 }").resolved().unwrap();
     let misspelt = Experiment::parse(&text.replace("epochs =", "epocs =")).unwrap_err().to_string();
     assert!(misspelt.contains("unknown field `epocs`"), "{misspelt}");
+}
+
+#[test]
+fn views_that_cannot_be_fitted_are_told() {
+    let refusals: [Refusal; 10] = [
+        (|e| e.retrofit = Some(Retrofit::default()), "[retrofit] learns nothing by gradients"),
+        (|e| computed(e, vec![ViewConfig::default(); 99]), "retrofit.views: 99 views, a file holds "),
+        (
+            |e| computed(e, view(|view| view.ridge = -1.0)),
+            "retrofit.views, view 0: ridge is -1, it must not be below 0",
+        ),
+        (
+            |e| computed(e, view(|view| view.alpha = 0.0)),
+            "retrofit.views, view 0: alpha is 0, it must be above 0",
+        ),
+        (|e| computed(e, view(|view| view.codes = 0)), "retrofit.views, view 0: codes start at 1"),
+        (|e| computed(e, view(|view| view.rank = Some(0))), "retrofit.views, view 0: rank is from 1 to "),
+        (|e| e.beside.views = vec![ViewConfig::default(); 99], "beside.views: 99 views, a file holds "),
+        (|e| e.beside.views = view(|view| view.form = Form::Sum), "beside.views: their form is \"distance\""),
+        (|e| e.beside.views = view(|view| view.codes = 0), "beside.views, view 0: codes start at 1"),
+        (
+            |e| {
+                on_images(e, resnet(10, false));
+                e.beside.views = view(|_| ());
+            },
+            "beside.views are of rows; an image network has images",
+        ),
+    ];
+    refused(&refusals);
+    let retrofit = Retrofit { seconds: Some(0.0), ..Retrofit::default() };
+    let none = Experiment::without_gradients("none", 0, DataConfig::Memory, retrofit).check().unwrap_err();
+    assert_eq!(none.to_string(), "retrofit.seconds must be above 0");
+}
+
+/// One view, changed.
+fn view(change: fn(&mut ViewConfig)) -> Vec<ViewConfig> {
+    let mut view = ViewConfig::default();
+    change(&mut view);
+    vec![view]
+}
+
+/// Turns an experiment into one that computes its model from these views.
+fn computed(experiment: &mut Experiment, views: Vec<ViewConfig>) {
+    let retrofit = Retrofit { views, ..Retrofit::default() };
+    *experiment = Experiment::without_gradients("computed", 0, experiment.data.clone(), retrofit);
+}
+
+#[test]
+fn settings_of_images_that_cannot_be_are_told() {
+    fn change(experiment: &mut Experiment, change: fn(&mut ImagesConfig)) {
+        on_images(experiment, resnet(10, false));
+        if let DataConfig::Images(images) = &mut experiment.data {
+            change(images);
+        }
+    }
+    let refusals: [Refusal; 5] = [
+        (|e| change(e, |data| data.held_out = 1.0), "data.held_out = 1: it must be a share, 0 to below 1"),
+        (|e| change(e, |data| data.side = Some(0)), "data.side = 0: images need pixels"),
+        (
+            |e| change(e, |data| (data.side, data.resize) = (Some(9), Some(8))),
+            "data.resize = 8 is less than data.side = 9, which is cut out of it",
+        ),
+        (
+            |e| change(e, |data| data.normalise.std[1] = 0.0),
+            "data.normalise.std = [0.229, 0.0, 0.225]: three positive numbers divide the colours",
+        ),
+        (
+            |e| change(e, |data| data.augment.rand = Some(RandAugment { operations: 1, magnitude: 31 })),
+            "augment.rand.magnitude is 31, allowed are 0 to 30",
+        ),
+    ];
+    refused(&refusals);
 }
 
 fn resnet(depth: usize, frozen: bool) -> ImageBackbone {

@@ -96,13 +96,13 @@ pub struct Labelled {
 pub struct ImageTask {
     /// How many classes there are.
     pub classes: usize,
-    /// Learns.
+    /// What the model learns from.
     pub train: Labelled,
-    /// Calibrates.
+    /// What calibrates it.
     pub held_out: Labelled,
-    /// Is measured.
+    /// What it is measured on.
     pub test: Labelled,
-    /// Is measured, by name.
+    /// Images from elsewhere, by name: what it is measured on as well.
     pub ood: Vec<(String, ImageSet)>,
     /// Pictures → inputs.
     pub preprocessing: Preprocessing,
@@ -132,7 +132,11 @@ impl ImagesConfig {
     /// Refuses settings that contradict each other.
     pub(crate) fn check(&self) -> Result<()> {
         let Preprocessing { side, resize, normalise, .. } = self.preprocessing();
-        ensure!((0.0..1.0).contains(&self.held_out), "data.held_out = {}: a share below 1", self.held_out);
+        ensure!(
+            (0.0..1.0).contains(&self.held_out),
+            "data.held_out = {}: it must be a share, 0 to below 1",
+            self.held_out
+        );
         ensure!(side > 0, "data.side = 0: images need pixels");
         ensure!(
             resize >= side,
@@ -147,7 +151,14 @@ impl ImagesConfig {
     }
 
     /// Reads and cuts the images. The same `seed` gives the same cut.
-    pub(crate) fn load(&self, seed: u64, root: &Path) -> Result<ImageTask> {
+    ///
+    /// # Errors
+    /// Missing or damaged files, images without labels, classes that are only tested, sizes that differ.
+    pub fn load(&self, seed: u64, root: &Path) -> Result<ImageTask, Error> {
+        self.read(seed, root).map_err(Error::Data)
+    }
+
+    fn read(&self, seed: u64, root: &Path) -> Result<ImageTask> {
         self.check()?;
         let how = How { preprocessing: self.preprocessing(), augment: self.augment };
         let labelled = |source: &str| -> Result<_> {

@@ -222,20 +222,12 @@ impl ImageSet {
         normalise: &Normalise,
         change: Option<(u64, &str)>,
     ) -> Result<Vec<f32>> {
-        let (numbers, faults) = self.read(indices, normalise, change);
+        let (numbers, faults) = self.readable(indices, normalise, change);
         faults.into_iter().flatten().next().map_or(Ok(numbers), Err)
     }
 
-    /// [`ImageSet::numbers`] of images as they are; zeros, and why, in place of one that cannot be read.
+    /// The numbers as [`ImageSet::numbers`] gives them; zeros, and why, in place of an image that cannot be read.
     pub fn readable(
-        &self,
-        indices: &[usize],
-        normalise: &Normalise,
-    ) -> (Vec<f32>, Vec<Option<anyhow::Error>>) {
-        self.read(indices, normalise, None)
-    }
-
-    fn read(
         &self,
         indices: &[usize],
         normalise: &Normalise,

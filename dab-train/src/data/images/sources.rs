@@ -24,9 +24,9 @@ pub struct Read {
 /// How images are read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct How {
-    /// Of files.
+    /// What happens to a picture in a file before the network sees it.
     pub preprocessing: Preprocessing,
-    /// While a network learns.
+    /// How images are changed while a network learns from them.
     pub augment: Augment,
 }
 

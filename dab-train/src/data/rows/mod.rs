@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! one thread     file → RowReader::cut → RawRows: the bytes of some rows
-//! any thread     RawRows → RowParser → Rows: numbers, and what is wrong with bad rows
+//! any thread     RawRows → RowParser → ParsedRows: numbers, and what is wrong with bad rows
 //! ```
 //!
 //! [`RowReader::next_into`] does both, for those who want one row after the other.
@@ -230,7 +230,7 @@ impl RawRows {
 
 /// Some rows as numbers.
 #[derive(Debug, Default)]
-pub struct Rows {
+pub struct ParsedRows {
     /// One row behind the other; a bad one has its place too.
     pub inputs: Vec<f32>,
     /// How many there are.
@@ -253,7 +253,7 @@ enum Parse {
 
 impl RowParser {
     /// Reads all rows of a block into `rows`, which are replaced.
-    pub fn parse(&self, raw: &RawRows, rows: &mut Rows) {
+    pub fn parse(&self, raw: &RawRows, rows: &mut ParsedRows) {
         (rows.count, rows.bad) = (0, Vec::new());
         rows.inputs.clear();
         match &self.0 {
@@ -276,7 +276,7 @@ pub struct RowReader {
     parser: RowParser,
     /// For [`RowReader::next_into`]: the block that is being given away, and rows before it and in it that were.
     raw: RawRows,
-    rows: Rows,
+    rows: ParsedRows,
     before: u64,
     at: usize,
 }
@@ -353,7 +353,7 @@ impl RowReader {
             #[cfg(feature = "parquet")]
             Format::Parquet(rows) => Parse::Parquet(Arc::clone(&rows.table)),
         });
-        let (raw, rows) = (RawRows::default(), Rows::default());
+        let (raw, rows) = (RawRows::default(), ParsedRows::default());
         Self { format, parser, raw, rows, before: 0, at: 0 }
     }
 

@@ -12,7 +12,7 @@
 use anyhow::{Result, ensure};
 use serde::Serialize;
 
-use crate::data::Table;
+use crate::data::{Table, Targets};
 
 /// Equal-width confidence bins of the calibration error, as in most of the literature.
 pub const ECE_BINS: usize = 15;
@@ -53,6 +53,12 @@ pub fn predictions(table: &Table) -> Vec<u32> {
 /// Whether each row's largest entry is the right class.
 pub fn correct(table: &Table, labels: &[u32]) -> Vec<bool> {
     predictions(table).iter().zip(labels).map(|(p, l)| p == l).collect()
+}
+
+/// [`correct`] where there are classes.
+pub fn correct_of(table: &Table, targets: &Targets) -> Option<Vec<bool>> {
+    let Targets::Classes { labels, .. } = targets else { return None };
+    Some(correct(table, labels))
 }
 
 impl Classification {

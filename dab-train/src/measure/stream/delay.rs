@@ -16,34 +16,42 @@ pub struct FaultLog {
 /// When a fault was found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Found {
-    /// Ticks from its begin to the first tick that is not nominal.
+    /// Ticks from its beginning to the first tick that is not nominal.
     pub ticks: usize,
     /// Why.
     pub why: Why,
 }
 
-/// A monitor that trusts after the normal scores in `before`; `None` if it does not.
-fn trusting(config: Config, before: &[f32]) -> Option<(Monitor, u32)> {
-    let mut monitor = Monitor::new(config).ok()?;
-    let mut now = 0u32;
-    for &score in before {
-        let _ = monitor.observe(now, score);
-        now = now.wrapping_add(1);
+/// A monitor, and the tick of its next score.
+struct Watch {
+    monitor: Monitor,
+    now: u32,
+}
+
+impl Watch {
+    /// One that trusts after the normal scores in `before`; `None` if it does not.
+    fn trusting(config: Config, before: &[f32]) -> Option<Self> {
+        let mut watch = Self { monitor: Monitor::new(config).ok()?, now: 0 };
+        for &score in before {
+            watch.alarmed(score);
+        }
+        (watch.monitor.state() == State::Nominal).then_some(watch)
     }
-    (monitor.state() == State::Nominal).then_some((monitor, now))
+
+    /// Whether the next score ends the trust.
+    fn alarmed(&mut self, score: f32) -> bool {
+        let state = self.monitor.observe(self.now, score);
+        self.now = self.now.wrapping_add(1);
+        state != State::Nominal
+    }
 }
 
 /// When a recorded fault is found after the normal operation in `before`; `None` if it is not, or trust was lost before.
 pub fn of_fault(config: Config, before: &[f32], fault: &FaultLog) -> Option<Found> {
-    let (mut monitor, mut now) = trusting(config, before)?;
-    for (i, &score) in fault.scores.iter().enumerate() {
-        let state = monitor.observe(now, score);
-        now = now.wrapping_add(1);
-        if state != State::Nominal && i >= fault.onset {
-            return Some(Found { ticks: i - fault.onset + 1, why: monitor.why() });
-        }
-    }
-    None
+    let mut watch = Watch::trusting(config, before)?;
+    let mut scores = fault.scores.iter().enumerate();
+    let (i, _) = scores.find(|&(i, &score)| watch.alarmed(score) && i >= fault.onset)?;
+    Some(Found { ticks: i - fault.onset + 1, why: watch.monitor.why() })
 }
 
 /// Places in a log at which imagined faults begin.
@@ -60,19 +68,11 @@ pub fn of_shift(config: Config, log: &[f32], shift: f32, ramp: usize, limit: usi
         let room = log.len().saturating_sub(lead + 1);
         let onset = lead + room * place / (2 * PLACES);
         let Some(before) = log.get(onset - lead..onset) else { continue };
-        let Some((mut monitor, mut now)) = trusting(config, before) else { continue };
-        let mut ticks = 0;
-        for &score in log[onset..].iter().take(limit) {
-            let share = if ramp == 0 { 1.0 } else { (ticks as f32 / ramp as f32).min(1.0) };
-            let state = monitor.observe(now, score + shift * share);
-            now = now.wrapping_add(1);
-            ticks += 1;
-            if state != State::Nominal {
-                break;
-            }
-        }
-        let nominal = monitor.state() == State::Nominal;
-        found.push(Found { ticks: if nominal { limit } else { ticks }, why: monitor.why() });
+        let Some(mut watch) = Watch::trusting(config, before) else { continue };
+        let share = |tick: usize| if ramp == 0 { 1.0 } else { (tick as f32 / ramp as f32).min(1.0) };
+        let mut scores = log[onset..].iter().take(limit).enumerate();
+        let alarm = scores.find(|&(tick, &score)| watch.alarmed(score + shift * share(tick)));
+        found.push(Found { ticks: alarm.map_or(limit, |(tick, _)| tick + 1), why: watch.monitor.why() });
     }
     found.sort_by_key(|f| f.ticks);
     found.get(found.len() / 2).copied().unwrap_or(Found { ticks: limit, why: Why::NONE })

@@ -10,7 +10,7 @@ const TOLD: usize = 1000;
 /// A piece of a timeline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Piece {
-    /// Smallest and largest score; the first above the second without one.
+    /// Smallest score; in a piece without a score it lies above `high`.
     pub low: f32,
     /// Largest score.
     pub high: f32,
@@ -80,7 +80,7 @@ pub struct Replay {
     tick: u64,
     /// Ticks in nominal, fallback, stale.
     pub states: [u64; 3],
-    /// Alarms so far, and those that the votes, the drift channel and rejected inputs raised.
+    /// Alarms so far.
     pub alarms: u64,
     /// Alarms by reason: spike, drift, rejected.
     pub by_reason: [u64; 3],

@@ -124,11 +124,11 @@ pub struct Tuned {
     pub config: Config,
     /// Hours of normal operation.
     pub hours: f64,
-    /// Alarms in them, and the most an hour that this is compatible with.
+    /// Alarms in them.
     pub alarms: u64,
     /// Upper bound of the alarms an hour.
     pub upper: f64,
-    /// Blocks of the table, and the correlation of neighbours.
+    /// Blocks that the table of the drift channel is made of.
     pub blocks: usize,
     /// Correlation of neighbouring blocks.
     pub correlation: f64,
