@@ -99,7 +99,8 @@ impl InputArgs {
     }
 }
 
-/// Does `then` with every row and its number, which counts from 1. A row that cannot be read ends it; `note` is said of it.
+/// Does `then` with every row and its number, which counts from 1. A row that cannot be read is an error; `note` ends its
+/// message.
 pub fn each_row(
     rows: &mut RowReader,
     source: &RowSource,

@@ -61,7 +61,7 @@ impl TrainingProgress {
         Self { how: How::Bar { bar, last: String::new(), drawn: None }, first: None }
     }
 
-    /// The pace of what this process did itself; the first call says how far others were.
+    /// The pace of this process alone; its first call tells how many epochs were done before it.
     fn pace(&mut self, moment: &Moment) -> Pace {
         // The first call comes within this process' first epoch, or at its end.
         let first = *self.first.get_or_insert((moment.epochs.ceil() - 1.0).max(0.0));

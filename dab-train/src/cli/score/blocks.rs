@@ -72,8 +72,8 @@ impl Worker {
 }
 
 impl Block {
-    /// Scores the rows into the scorer's lines. Which row of the file a bad one is, and with that its line, only the thread that has
-    /// all blocks knows.
+    /// Scores the rows into the scorer's lines, without those of bad rows: only the thread that has all blocks knows their numbers
+    /// in the file.
     fn score(&mut self, scorer: &mut Scorer<'_>, skip_bad: bool) {
         scorer.lines.clear();
         self.bad.clear();

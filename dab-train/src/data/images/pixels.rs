@@ -95,7 +95,7 @@ impl Augment {
 pub struct Normalise {
     /// Subtracted from x / 255, per colour.
     pub mean: [f32; CHANNELS],
-    /// Divides, per colour.
+    /// Divides what is left, per colour.
     pub std: [f32; CHANNELS],
 }
 

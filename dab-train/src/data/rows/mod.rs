@@ -274,7 +274,8 @@ impl RowParser {
 pub struct RowReader {
     format: Format,
     parser: RowParser,
-    /// For [`RowReader::next_into`]: the block that is being given away, and rows before it and in it that were.
+    /// For [`RowReader::next_into`]: the block whose rows are handed out, how many rows came before it, and how many of its own
+    /// are out.
     raw: RawRows,
     rows: ParsedRows,
     before: u64,
