@@ -14,6 +14,8 @@ use anyhow::{Context, Result, bail};
 
 /// The file.
 const NAME: &str = ".lock";
+/// Most bytes of it that are read.
+const LONGEST: u64 = 1024;
 /// Tries before a file that is always replaced is given up.
 const TRIES: usize = 100;
 
@@ -71,13 +73,15 @@ impl Drop for FolderLock {
 /// Who has the folder, and what to do.
 fn in_use(folder: &Path, file: &mut File) -> String {
     let mut text = String::new();
-    let _ = file.read_to_string(&mut text);
+    let _ = file.take(LONGEST).read_to_string(&mut text);
     let mut lines = text.lines();
     let (process, since, machine) = (lines.next(), lines.next(), lines.next().unwrap_or_default());
     let owner =
         process.map_or_else(|| "another process".to_owned(), |id| format!("process {id} ({machine})"));
     let since = since.and_then(|seconds| seconds.parse().ok()).map(Duration::from_secs);
-    let age = since.and_then(|since| SystemTime::now().duration_since(UNIX_EPOCH + since).ok());
+    // A clock that was set back meanwhile, or a file that anybody wrote: then there is no age.
+    let since = since.and_then(|since| UNIX_EPOCH.checked_add(since));
+    let age = since.and_then(|since| SystemTime::now().duration_since(since).ok());
     let age = age.map_or_else(String::new, |age| format!(" for {}", words(age)));
     format!(
         "{} is in use: {owner} has been writing into it{age}; wait until it ends, or give another folder with --out",
@@ -134,6 +138,12 @@ mod tests {
             said.contains("is in use") && said.contains(&own) && said.contains("for 0 seconds; wait"),
             "{said}"
         );
+        // Clocks jump, and anybody may have written the file.
+        for since in ["99999999999", "18446744073709551615", "yesterday"] {
+            fs::write(folder.join(NAME), format!("7\n{since}\nhere\n")).unwrap();
+            let said = FolderLock::take(&folder).unwrap_err().to_string();
+            assert!(said.contains("process 7 (here) has been writing into it; wait"), "{said}");
+        }
         drop(lock);
         assert!(!root.exists(), "nothing was put into it");
         fs::create_dir_all(&folder).unwrap();

@@ -145,3 +145,21 @@ fn a_full_disk_and_a_damaged_checkpoint_leave_the_last_good_one() {
     }
     assert!(models[0] == models[1]);
 }
+
+#[cfg(unix)]
+#[test]
+fn a_folder_that_cannot_be_written_is_told_before_the_first_epoch() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = folder("read-only");
+    light(&folder, EPOCHS);
+    let shut = folder.join("shut");
+    std::fs::create_dir(&shut).unwrap();
+    std::fs::set_permissions(&shut, std::fs::Permissions::from_mode(0o555)).unwrap();
+    // Root may write into every folder, but not into the kernel's.
+    let root = std::fs::write(shut.join("file"), "").is_ok();
+    let out = if root { "/proc/dab/run" } else { "shut/run" };
+    let output = dab(&folder, &arguments(out, &[]));
+    let said = refusal(&output, 1);
+    assert!(said.contains(&format!("cannot write into {out}")), "{said}");
+    assert_eq!(history(&String::from_utf8(output.stdout).unwrap()), [] as [serde_json::Value; 0]);
+}
