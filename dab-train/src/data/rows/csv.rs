@@ -11,7 +11,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 
 use super::{
-    BadRow, Fault, Header, Layout, ParsedRows, RawRows, ReadProgress, TextFormat,
+    BadRow, Fault, Header, Layout, RawRows, ReadProgress, Rows, TextFormat,
     text::{Cutter, Records},
 };
 
@@ -178,7 +178,7 @@ pub(super) struct Inputs {
 
 impl Inputs {
     /// Reads the records of a block.
-    pub(super) fn parse(&self, raw: &RawRows, rows: &mut ParsedRows) {
+    pub(super) fn parse(&self, raw: &RawRows, rows: &mut Rows) {
         let (mut records, block) = (Records::default(), raw.bytes.as_slice());
         // A number has about eight bytes; what is reserved once is kept.
         rows.inputs.reserve(block.len() / 8);

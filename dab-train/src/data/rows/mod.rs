@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! one thread     file → RowReader::cut → RawRows: the bytes of some rows
-//! any thread     RawRows → RowParser → ParsedRows: numbers, and what is wrong with bad rows
+//! any thread     RawRows → RowParser → Rows: numbers, and what is wrong with bad rows
 //! ```
 //!
 //! [`RowReader::next_into`] does both, for those who want one row after the other.
@@ -230,7 +230,7 @@ impl RawRows {
 
 /// Some rows as numbers.
 #[derive(Debug, Default)]
-pub struct ParsedRows {
+pub struct Rows {
     /// One row behind the other; a bad one has its place too.
     pub inputs: Vec<f32>,
     /// How many there are.
@@ -253,7 +253,7 @@ enum Parse {
 
 impl RowParser {
     /// Reads all rows of a block into `rows`, which are replaced.
-    pub fn parse(&self, raw: &RawRows, rows: &mut ParsedRows) {
+    pub fn parse(&self, raw: &RawRows, rows: &mut Rows) {
         (rows.count, rows.bad) = (0, Vec::new());
         rows.inputs.clear();
         match &self.0 {
@@ -277,7 +277,7 @@ pub struct RowReader {
     /// For [`RowReader::next_into`]: the block whose rows are handed out, how many rows came before it, and how many of its own
     /// are out.
     raw: RawRows,
-    rows: ParsedRows,
+    rows: Rows,
     before: u64,
     at: usize,
 }
@@ -354,7 +354,7 @@ impl RowReader {
             #[cfg(feature = "parquet")]
             Format::Parquet(rows) => Parse::Parquet(Arc::clone(&rows.table)),
         });
-        let (raw, rows) = (RawRows::default(), ParsedRows::default());
+        let (raw, rows) = (RawRows::default(), Rows::default());
         Self { format, parser, raw, rows, before: 0, at: 0 }
     }
 

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use half::f16;
 use npyz::{DType, Endianness, NpyHeader, Order, TypeChar};
 
-use super::{BadRow, Fault, Layout, ParsedRows, RawRows, ReadProgress};
+use super::{BadRow, Fault, Layout, RawRows, ReadProgress, Rows};
 
 /// Values that a block of a Fortran-ordered array holds.
 const BLOCK: usize = 1 << 18;
@@ -139,7 +139,7 @@ pub(super) struct Values {
 
 impl Values {
     /// Reads the rows of a block.
-    pub(super) fn parse(self, raw: &RawRows, rows: &mut ParsedRows) {
+    pub(super) fn parse(self, raw: &RawRows, rows: &mut Rows) {
         let (size, columns) = (self.scalar.size, self.columns);
         let height = raw.bytes.len() / (columns * size).max(1);
         rows.count = height;
