@@ -6,15 +6,12 @@ use anyhow::{Context, Result};
 use burn::tensor::Device;
 
 use crate::{
-    config::{Bottleneck, ConvPrecision, Experiment, ImageBackbone, Rule},
+    config::{Bottleneck, ConvPrecision, Experiment, ImageBackbone},
     data::{self, DataConfig, Loaded, images, sets::Known},
     learn::{epoch::Rdfc, run::predicted},
     measure::cost::{Cost, odd_size},
     model::{network::Output, resnet::CHANNELS},
 };
-
-/// Bytes of a number.
-const NUMBER: u64 = size_of::<f32>() as u64;
 
 /// What is known about the data.
 struct Size {
@@ -92,11 +89,9 @@ pub fn plan(experiment: &Experiment) -> Result<String> {
     line("parameters", format!("{parameters} learnt, of which {means} are code means"));
     let training = &experiment.training;
     let (batch, parts) = (training.batch_of(size.examples), training.accumulate * training.replicas);
-    // Values, gradients and momentum; Adam keeps a second moment.
-    let copies = if experiment.optimiser.rule == Rule::Sgd { 3 } else { 4 };
-    let gib = |numbers: u64| (numbers * NUMBER) as f64 / f64::from(1 << 30);
+    let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
     let part = batch.div_ceil(parts);
-    let (kept, activations) = (gib(copies * parameters), gib((cost.kept + inputs as u64) * part as u64));
+    let [kept, activations] = cost.memory(experiment.optimiser.rule, parameters, inputs, part).map(gib);
     line(
         "memory",
         format!(
@@ -108,7 +103,7 @@ pub fn plan(experiment: &Experiment) -> Result<String> {
     let all = steps * epochs;
     line("steps", format!("{steps} an epoch × {epochs} epochs = {all}, batch {batch}{cut}"));
     if let Some(images) = frozen {
-        let table = gib(size.examples as u64 * images.network.features() as u64);
+        let table = gib((size.examples * images.network.features() * size_of::<f32>()) as u64);
         line("features", format!("{table:.2} GiB, computed once and kept on disk"));
     }
     Ok(text)

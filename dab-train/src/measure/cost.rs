@@ -11,7 +11,7 @@
 use burn::tensor::Device;
 
 use crate::{
-    config::Experiment,
+    config::{Experiment, Rule},
     model::{
         conv::InitialWeights,
         encoder::Covariance,
@@ -77,6 +77,15 @@ impl Cost {
         cost.bottleneck = (width * head + codes * (entries + dim) + eigen + dim * outputs) as u64;
         cost.kept += (2 * head + dim * dim + 4 * codes * dim.max(4)) as u64;
         cost
+    }
+
+    /// Bytes of a step, an estimate: values, gradients and momentum of the parameters; inputs of so many examples and what is kept
+    /// of them for the backward pass.
+    pub fn memory(&self, rule: Rule, parameters: u64, inputs: usize, examples: usize) -> [u64; 2] {
+        const NUMBER: u64 = size_of::<f32>() as u64;
+        // Adam keeps a second moment.
+        let copies = if rule == Rule::Sgd { 3 } else { 4 };
+        [copies * parameters, (self.kept + inputs as u64) * examples as u64].map(|numbers| numbers * NUMBER)
     }
 
     /// The bottleneck's share of a forward pass through everything.
