@@ -65,7 +65,8 @@ impl Wanted {
         let mut learns = learn || wishes.any();
         let mut reasons = Vec::new();
         if !learns && !retrofit.fast && matches!(train.targets, Targets::Regression(_)) {
-            let predictor = numbers::predictor(train, seed, device).map_err(Error::Learning)?;
+            let predictor =
+                numbers::predictor(train, seed, retrofit.flash, device).map_err(Error::Learning)?;
             (wishes.epochs, learns, reasons) =
                 (predictor.epochs, predictor.epochs.is_some(), predictor.reasons);
         }

@@ -16,7 +16,7 @@ use super::{
     FORMS, JOINED, Wish, among,
     folds::{self, Fold},
     judge::{Both, Judged, auroc, judge},
-    norms,
+    least_bytes, norms,
     plan::{Filling, Rows},
 };
 use crate::{
@@ -135,6 +135,14 @@ pub fn beside(
         Targets::Regression(targets) => (targets.cols, false),
     };
     let (rows, folds) = cut(train, outputs, hides, wish.seed);
+    let norms = if hides { norms(&train.inputs) } else { vec![Norm::Columns] };
+    // Without room for a view the network judges alone, and none has to be trained to find that out.
+    if let Some(flash) = wish.flash {
+        let room = rows.room(flash.saturating_sub(least_bytes(experiment, train.inputs.cols)));
+        if norms.iter().all(|&norm| rows.size(norm, Some(room), Filling::Single).is_none()) {
+            return Ok((Beside::default(), Vec::new()));
+        }
+    }
     let mut networks = Vec::new();
     for fold in &folds {
         let (experiment, rows) = within(experiment, train, fold, hides);
@@ -144,7 +152,6 @@ pub fn beside(
         return Ok((Beside::default(), Vec::new()));
     };
     let left = Wish { flash: wish.flash.map(|flash| flash.saturating_sub(bytes)), ..*wish };
-    let norms = if hides { norms(&train.inputs) } else { vec![Norm::Columns] };
     // Without room for a view, or rows that differ, the network judges alone.
     let Ok(choice) = among(&folds, &norms, &[Form::Distance], &rows, &left, &|_, _| ()) else {
         return Ok((Beside::default(), Vec::new()));

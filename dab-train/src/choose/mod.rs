@@ -32,7 +32,10 @@ use self::{
     plan::{Filling, Rows, Size, alpha},
 };
 use crate::{
-    config::retrofit::{Norm, ViewConfig},
+    config::{
+        Experiment,
+        retrofit::{Norm, ViewConfig},
+    },
     data::Table,
     support::parallel::map_blocks,
 };
@@ -196,6 +199,12 @@ fn view(candidate: &Candidate, rows: &Rows, room: Option<u64>) -> Option<ViewCon
 fn views(candidates: &[Candidate], rows: &Rows, flash: Option<u64>) -> Option<Vec<ViewConfig>> {
     let room = flash.map(|flash| rows.room(flash) / candidates.len().max(1) as u64);
     candidates.iter().map(|candidate| view(candidate, rows, room)).collect()
+}
+
+/// Bytes of a network's file, at least: one for each weight of its hidden layers.
+fn least_bytes(experiment: &Experiment, inputs: usize) -> u64 {
+    let units: Vec<u64> = experiment.backbone.layers.iter().map(|layer| layer.units as u64).collect();
+    std::iter::once(&(inputs as u64)).chain(&units).zip(&units).map(|(inputs, units)| inputs * units).sum()
 }
 
 fn too_small(rows: &Rows, flash: Option<u64>) -> anyhow::Error {

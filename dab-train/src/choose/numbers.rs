@@ -100,19 +100,24 @@ fn clearly_smaller(own: &[f64], other: &[f64]) -> bool {
     gain > (variance / differences.len().max(1) as f64).sqrt()
 }
 
-/// Chooses what predicts the targets of training rows.
+/// Chooses what predicts the targets of training rows, in a file of `flash` bytes.
 ///
 /// # Errors
 /// When the targets are no numbers, or learning fails.
-pub fn predictor(train: &Split, seed: u64, device: &Device) -> Result<Predictor> {
+pub fn predictor(train: &Split, seed: u64, flash: Option<u64>, device: &Device) -> Result<Predictor> {
     let (rows, targets) = (train.inputs.rows, regression(train)?);
     if rows < LEAST {
         let reasons = vec![format!("ridge regression: {rows} training rows are too few to try others")];
         return Ok(Predictor { epochs: None, reasons });
     }
     let scale = Scale::fit(targets);
-    let usual =
-        defaults::experiment("candidate", seed, DataConfig::Memory, train, Wishes::default()).training.epochs;
+    let usual = defaults::experiment("candidate", seed, DataConfig::Memory, train, Wishes::default());
+    let least = super::least_bytes(&usual, train.inputs.cols);
+    if let Some(flash) = flash.filter(|&flash| least > flash) {
+        let reason = format!("ridge regression: a network has more than {least} bytes, the flash {flash}");
+        return Ok(Predictor { epochs: None, reasons: vec![reason] });
+    }
+    let usual = usual.training.epochs;
     let mut lengths: Vec<usize> = SHORTER.iter().map(|divisor| (usual / divisor).max(LEAST_EPOCHS)).collect();
     lengths.dedup();
     let (mut constant, mut ridge, mut networks) = (Vec::new(), Vec::new(), vec![Vec::new(); lengths.len()]);
@@ -173,11 +178,21 @@ mod tests {
 
     #[test]
     fn a_linear_law_needs_no_network_and_a_bent_one_does() {
-        let chosen = |split: &Split| predictor(split, 0, &Device::flex()).unwrap();
+        let chosen = |split: &Split| predictor(split, 0, None, &Device::flex()).unwrap();
         let straight = chosen(&rows(|x| 3.0 * x[0] - x[1], 1.0));
         assert_eq!(straight.epochs, None, "{:?}", straight.reasons);
         let bent = chosen(&rows(|x| 3.0 * x[0].abs() + x[1] * x[1], 0.1));
         assert!(bent.epochs.is_some(), "{:?}", bent.reasons);
+    }
+
+    #[test]
+    fn a_network_that_the_flash_cannot_hold_is_not_tried() {
+        let bent = rows(|x| 3.0 * x[0].abs() + x[1] * x[1], 0.1);
+        // Four inputs and 50 units have 200 weights.
+        let small = predictor(&bent, 0, Some(199), &Device::flex()).unwrap();
+        assert_eq!(small.epochs, None);
+        assert_eq!(small.reasons, ["ridge regression: a network has more than 200 bytes, the flash 199"]);
+        assert!(predictor(&bent, 0, Some(200), &Device::flex()).unwrap().epochs.is_some());
     }
 
     #[test]
@@ -189,6 +204,6 @@ mod tests {
         }
         assert_eq!((cuts(100, 2).len(), cuts(2000, 2).len()), (3, 1));
         let split = rows(|x| x[0], 0.1).select(&(0..30).collect::<Vec<_>>());
-        assert_eq!(predictor(&split, 0, &Device::flex()).unwrap().epochs, None);
+        assert_eq!(predictor(&split, 0, None, &Device::flex()).unwrap().epochs, None);
     }
 }

@@ -2,7 +2,10 @@
 //!
 //! ```text
 //! min_W  ‖Y − X W − b‖² / n + λ ‖W‖²,   X standardised, λ from a path, chosen by held-out error
+//! W = (Xᵀ X / n + λ)⁻¹ Xᵀ Y / n  =  Xᵀ (X Xᵀ / n + λ)⁻¹ Y / n
 //! ```
+//!
+//! The first form inverts columns × columns numbers, the second rows × rows: the smaller of the two is taken.
 
 use anyhow::{Context, Result, ensure};
 use nalgebra::DMatrix;
@@ -44,12 +47,17 @@ impl Ridge {
             column.add_scalar_mut(-f64::from(mean));
         }
         let n = x.nrows() as f64;
-        let (gram, cross) = (x.transpose() * &x / n, x.transpose() * &y / n);
+        let wide = x.ncols() > x.nrows();
+        let (gram, right) = match wide {
+            true => (&x * x.transpose() / n, y / n),
+            false => (x.transpose() * &x / n, x.transpose() * &y / n),
+        };
         let judge = if held_out.0.rows > 0 { held_out } else { train };
         let mut best: Option<(f64, Self)> = None;
         for penalty in only.map_or_else(|| PENALTIES.to_vec(), |only| vec![only]) {
             let sum = &gram + DMatrix::identity(gram.nrows(), gram.ncols()) * penalty;
-            let solved = sum.cholesky().context("the inputs' covariance is not finite")?.solve(&cross);
+            let solved = sum.cholesky().context("the inputs' covariance is not finite")?.solve(&right);
+            let solved = if wide { x.transpose() * solved } else { solved };
             let candidate = Self::unscaled(&solved, &scale, &centre, penalty);
             let error = candidate.error(judge.0, judge.1);
             if best.as_ref().is_none_or(|(least, _)| error < *least) {
@@ -105,6 +113,23 @@ mod tests {
         assert!(fitted.error(&inputs, &targets) < 1e-4, "{fitted:?}");
         assert!((fitted.weight[0] - 3.0).abs() < 1e-2 && fitted.weight[1].abs() < 1e-2, "{fitted:?}");
         assert!(Ridge::fit((&inputs, &Table::column(vec![1.0])), (&inputs, &targets), None).is_err());
+    }
+
+    /// Both forms are the same map: rows that are given twice make the same problem with more rows than columns.
+    #[test]
+    fn more_columns_than_rows_are_fitted_alike() {
+        let mut random = Random::new(4, "ridge");
+        let mut draw = |count: usize| -> Vec<f32> { (0..count).map(|_| random.normal() as f32).collect() };
+        let (inputs, targets) = (draw(6 * 10), draw(6));
+        let fitted = |times: usize| {
+            let inputs = Table { rows: 6 * times, cols: 10, values: inputs.repeat(times) };
+            let targets = Table::column(targets.repeat(times));
+            Ridge::fit((&inputs, &targets), (&inputs, &targets), Some(0.1)).unwrap()
+        };
+        let (wide, tall) = (fitted(1), fitted(2));
+        for (wide, tall) in wide.weight.iter().chain(&wide.bias).zip(tall.weight.iter().chain(&tall.bias)) {
+            assert!((wide - tall).abs() < 1e-6, "{wide} {tall}");
+        }
     }
 
     #[test]

@@ -21,6 +21,8 @@ const SHOWN: usize = 5;
 pub struct Example {
     /// Which row of the set, counting from 1.
     pub row: usize,
+    /// What it is called, where rows have names: of a file's path the last two parts.
+    pub name: Option<String>,
     /// Its score.
     pub score: f32,
     /// Its p-value, where there is one.
@@ -37,7 +39,7 @@ pub struct Examples {
     /// What they have in common.
     pub title: String,
     /// What to do with them.
-    pub advice: &'static str,
+    pub advice: String,
     /// The first ones.
     pub rows: Vec<Example>,
 }
@@ -48,9 +50,10 @@ pub fn examples(subject: &Subject) -> Vec<Examples> {
     let ambiguous = subject.test.rows.iter().any(|row| row.said.ambiguity.is_some());
     let mut lists = vec![Examples {
         title: "Strangest test rows".into(),
-        advice: "Broken sensors, wrong labels and rare cases show up here.",
+        advice: "Broken sensors, wrong labels and rare cases show up here.".into(),
         rows: top(
             &subject.test,
+            &subject.names.test,
             |row| row.said.score(),
             strangeness,
             |index, row| strange(subject, Some(index), row),
@@ -60,21 +63,28 @@ pub fn examples(subject: &Subject) -> Vec<Examples> {
         let of = |row: &Judged| row.said.ambiguity.unwrap_or(f32::NEG_INFINITY);
         lists.push(Examples {
             title: "Most ambiguous test rows".into(),
-            advice: "Between two classes: the label, or the classes themselves, may be in doubt.",
+            advice: "Between two classes: the label, or the classes themselves, may be in doubt.".into(),
             rows: top(
                 &subject.test,
+                &subject.names.test,
                 of,
                 |row| (of(row), row.said.ambiguity_p),
                 |index, row| between(subject, index, row),
             ),
         });
     }
-    for set in &subject.ood {
+    for (at, set) in subject.ood.iter().enumerate() {
+        let names = subject.names.ood.get(at).map_or(&[][..], Vec::as_slice);
         let missed = set.rows.iter().filter(|row| !row.alarms()).count();
+        let advice = match missed {
+            0 => "Even these raise an alarm.".into(),
+            _ if missed < SHOWN.min(set.rows.len()) => format!("Only the first {missed} raise no alarm."),
+            _ => "These strangers raise no alarm.".into(),
+        };
         lists.push(Examples {
             title: format!("Most familiar rows of {}", set.name),
-            advice: if missed > 0 { "These strangers raise no alarm." } else { "Even these raise an alarm." },
-            rows: top(set, |row| -row.said.score(), strangeness, |_, row| strange(subject, None, row)),
+            advice,
+            rows: top(set, names, |row| -row.said.score(), strangeness, |_, row| strange(subject, None, row)),
         });
     }
     lists.retain(|list| !list.rows.is_empty());
@@ -84,6 +94,7 @@ pub fn examples(subject: &Subject) -> Vec<Examples> {
 /// The rows with the largest `key`, each with the score and the p-value that it is here for, and its words.
 fn top(
     set: &JudgedSet,
+    names: &[String],
     key: impl Fn(&Judged) -> f32,
     shown: impl Fn(&Judged) -> (f32, Option<f32>),
     words: impl Fn(usize, &Judged) -> String,
@@ -98,6 +109,7 @@ fn top(
             let (score, p_value) = shown(row);
             Example {
                 row: index + 1,
+                name: names.get(index).map(|name| last_parts(name)),
                 score,
                 p_value,
                 verdict: row.said.verdict.map(Verdict::name),
@@ -105,6 +117,12 @@ fn top(
             }
         })
         .collect()
+}
+
+/// The last two parts of a path: of a picture its class and file.
+fn last_parts(path: &str) -> String {
+    let parts: Vec<&str> = path.rsplitn(3, '/').take(2).collect();
+    parts.into_iter().rev().collect::<Vec<_>>().join("/")
 }
 
 /// What a row is nearest to.
@@ -136,4 +154,16 @@ fn truth(subject: &Subject, index: Option<usize>) -> String {
     labels
         .get(index)
         .map_or_else(String::new, |&label| format!("; labelled {}", subject.classes[label as usize]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_picture_is_called_by_its_class_and_file() {
+        assert_eq!(last_parts("data/test/big cross/11.jpg"), "big cross/11.jpg");
+        assert_eq!(last_parts("/a/rows.npz:x:3"), "a/rows.npz:x:3");
+        assert_eq!(last_parts("rows.csv:3"), "rows.csv:3");
+    }
 }

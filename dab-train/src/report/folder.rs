@@ -196,7 +196,8 @@ fn training_report(experiment: &Experiment, runs: &[Run], first: &Run) -> Result
     let judged = |run: &Run| {
         let targets = Some(run.task.test.targets.clone());
         let (test, ood) = (run.assessments.test.clone(), run.assessments.ood.clone());
-        Subject::of(ModelFile::from_bytes(&run.model)?, test, targets, ood)
+        let subject = Subject::of(ModelFile::from_bytes(&run.model)?, test, targets, ood)?;
+        Ok(Subject { names: run.rows.clone(), ..subject })
     };
     let subjects = runs.iter().map(judged).collect::<Result<Vec<_>>>()?;
     let mut methods = own(&subjects)?;
@@ -219,7 +220,7 @@ fn training_report(experiment: &Experiment, runs: &[Run], first: &Run) -> Result
         notes: first.warnings.clone(),
         numbers: summarise(runs).into_iter().map(|(name, summary)| (name, summary.show(4))).collect(),
         settings: toml_pairs(&experiment.resolved()?),
-        rows: "Rows are counted from 1, as in scores.csv.",
+        rows: "Rows are counted from 1 and named as in scores.csv.",
     };
     let title = match seeds {
         1 => experiment.name.clone(),

@@ -230,7 +230,8 @@ fn rows(list: &Examples) -> Markup {
                             th scope="row" { (example.row) }
                             td { (rounded(f64::from(example.score)))
                                 @if let Some(p) = example.p_value { " " small { (rounded(f64::from(p))) } } }
-                            td.words { @if let Some(verdict) = &example.verdict { (verdict) ": " } (example.words) }
+                            td.words { @if let Some(name) = &example.name { small { (name) } }
+                                @if let Some(verdict) = &example.verdict { (verdict) ": " } (example.words) }
                         }
                     }
                 }

@@ -7,7 +7,7 @@ use anyhow::Result;
 use dab_core::{Model, Task, channels::Form};
 
 use crate::{
-    data::{Table, Targets},
+    data::{RowNames, Table, Targets},
     export::model_file::ModelFile,
     measure::{
         assessed::{Judged, JudgedSet, scored},
@@ -30,6 +30,8 @@ pub struct Subject {
     pub classes: Vec<String>,
     /// What the views look at, where there are several.
     pub views: Vec<String>,
+    /// What rows are called, where they have names.
+    pub names: RowNames,
 }
 
 /// The views of a model in words, the base first; none where there is only one.
@@ -74,7 +76,7 @@ impl Subject {
         let view = model.model()?;
         let (classes, views) = (model.class_names(view.shape().outputs), views(&view));
         drop(view);
-        Ok(Self { model, test, targets, ood, classes, views })
+        Ok(Self { model, test, targets, ood, classes, views, names: RowNames::default() })
     }
 
     /// Which test rows the decoder gets right, for a classifier with labels.

@@ -11,7 +11,7 @@ use crate::measure::{alarms::AlarmRate, metrics::Positive};
 const CALIBRATED: usize = 99;
 /// A set of which less is found is called badly found.
 const WELL_FOUND: f64 = 0.8;
-/// Found strangers must be this many times the false alarms to be called found at all.
+/// Found strangers must be this many times the false alarms to be called found at all; so must errors.
 const TIMES: f64 = 2.0;
 
 /// How good the predictions are, beside predictions that ignore the input.
@@ -311,6 +311,10 @@ fn errors(facts: &Facts) -> Option<Answer> {
     let tone = match contest.best_rival().and_then(|rival| rival.outcome) {
         Some(Outcome::Loses) => Tone::Mixed,
         _ if own < 0.6 => Tone::Bad,
+        // Alarms that come as often at right answers say nothing about errors.
+        _ if facts.flagged.is_some_and(|(errors, all)| (errors as f64) < TIMES * all * wrong as f64) => {
+            Tone::Mixed
+        }
         _ => Tone::Good,
     };
     let words =

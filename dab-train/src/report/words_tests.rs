@@ -191,6 +191,23 @@ fn errors_have_an_answer_of_their_own() {
 }
 
 #[test]
+fn alarms_that_come_as_often_at_right_answers_do_not_know_errors() {
+    let mut facts = good();
+    facts.contests.push(Contest {
+        job: Positive::Misclassified,
+        counts: (32, 118),
+        ..contest("the model's own errors", 0.81, 0.7, Outcome::Wins)
+    });
+    let tone = |facts: &Facts| {
+        answers(facts).into_iter().find(|answer| answer.question.contains("errors")).map(|answer| answer.tone)
+    };
+    facts.flagged = Some((1, 0.027));
+    assert_eq!(tone(&facts), Some(Tone::Mixed), "1 of 32 errors, 4 of 150 rows");
+    facts.flagged = Some((9, 0.08));
+    assert_eq!(tone(&facts), Some(Tone::Good));
+}
+
+#[test]
 fn numbers_read_well() {
     let shown = [0.0, 0.002, 0.05, 0.0483, 0.206, 0.97, 0.994, 1.0].map(percent);
     assert_eq!(shown, ["0 %", "0.2 %", "5 %", "4.8 %", "21 %", "97 %", "99.4 %", "100 %"]);

@@ -10,6 +10,8 @@
 //! The plane is fitted to one set of points (the training or test set); codes and OOD points are
 //! projected with it, so a far set looks far instead of bending the plane to itself.
 
+use std::ops::Range;
+
 use anyhow::{Result, ensure};
 use nalgebra::{DMatrix, DVector, Dyn};
 use plotters::prelude::*;
@@ -126,6 +128,16 @@ fn unit(x: DVector<f64>) -> DVector<f64> {
     x.try_normalize(0.0).unwrap_or(x)
 }
 
+/// The parts of an outline that lie within the axes; drawn as a whole, it would run along the edge of the plot.
+fn visible<'a>(
+    outline: &'a [(f64, f64)],
+    x: &'a Range<f64>,
+    y: &'a Range<f64>,
+) -> impl Iterator<Item = &'a [(f64, f64)]> {
+    let within = |v: f64, axis: &Range<f64>| axis.start <= v && v <= axis.end;
+    outline.split(move |p| !(within(p.0, x) && within(p.1, y))).filter(|part| part.len() > 1)
+}
+
 /// Groups as coloured dots, OOD groups as small grey crosses, codes as large black ones with their ellipses.
 pub fn latent_scatter(title: &str, groups: &[Group], codes: &[PlaneCode]) -> Result<Drawing> {
     ensure!(groups.iter().any(|g| !g.points.is_empty()), "no points to draw");
@@ -174,9 +186,8 @@ pub fn latent_scatter(title: &str, groups: &[Group], codes: &[PlaneCode]) -> Res
                 chart.draw_series(kept.map(|p| Circle::new(inside(p), 3 * PX, color.filled())))?;
             }
         }
-        for outline in &outlines {
-            let outline: Vec<(f64, f64)> = outline.iter().map(&inside).collect();
-            chart.draw_series(LineSeries::new(outline, style::stroke(INK, 1)))?;
+        for part in outlines.iter().flat_map(|outline| visible(outline, &x, &y)) {
+            chart.draw_series(LineSeries::new(part.iter().copied(), style::stroke(INK, 1)))?;
         }
         let means = || codes.iter().map(|code| inside(&code.mean));
         chart.draw_series(means().map(|p| Cross::new(p, 8 * PX, style::stroke(WHITE, 6))))?;
@@ -221,6 +232,17 @@ mod tests {
             assert!((squared - 4.0).abs() < 1e-9, "two standard deviations, not {}", squared.sqrt());
         }
         assert!(plane.code(&[0.0; 3], &whole).is_err() && plane.code(&[0.0; 4], &whole[..5]).is_err());
+    }
+
+    #[test]
+    fn an_outline_that_leaves_the_plot_is_not_drawn_along_its_edge() {
+        let outline = PlaneCode { mean: (0.0, 0.0), cov: [1.0, 0.0, 1.0] }.outline();
+        let all: Vec<_> = visible(&outline, &(-2.0..2.0), &(-2.0..2.0)).collect();
+        assert!(all.len() == 1 && all[0].len() == outline.len(), "{}", all.len());
+        // A quarter of the circle lies right of √2, around the point that it begins and ends with.
+        let cut: Vec<_> = visible(&outline, &(-2.0..1.5), &(-2.0..2.0)).collect();
+        assert!(cut.len() == 1 && cut[0].len() < outline.len() && cut[0].iter().all(|p| p.0 < 1.5));
+        assert_eq!(visible(&outline, &(3.0..4.0), &(3.0..4.0)).count(), 0);
     }
 
     #[test]
