@@ -53,7 +53,6 @@ struct Found {
     cells: Vec<(String, Cell)>,
 }
 
-/// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
     let found = args.runs.iter().map(|run| read(run)).collect::<Result<Vec<_>>>()?;
     let mut columns: Vec<String> = Vec::new();

@@ -21,7 +21,6 @@ use crate::{
   CUDA_PATH=/opt/cuda dab doctor")]
 pub struct Args {}
 
-/// Runs the command.
 pub fn run(_: &Args) -> Result<()> {
     super::print(&report())
 }

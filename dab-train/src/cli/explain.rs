@@ -80,7 +80,6 @@ struct Explanation {
     ambiguous_above: Option<f32>,
 }
 
-/// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
     let place = Place::new(&args.model)?;
     let artifact = args.rates.apply(ModelFile::open(&place.model)?)?;

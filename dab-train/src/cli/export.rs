@@ -42,7 +42,6 @@ pub struct Args {
     name: String,
 }
 
-/// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
     let name = &args.name;
     check_name(name)?;

@@ -84,7 +84,6 @@ impl Form {
     }
 }
 
-/// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
     let form = Form::of(&args.output)?;
     let eye = eye(args)?;

@@ -43,7 +43,6 @@ pub struct Args {
     all: bool,
 }
 
-/// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
     let artifact = ModelFile::open(&args.model)?;
     let model = artifact.model()?;

@@ -28,7 +28,6 @@ enum Command {
     Embed(embed::Args),
 }
 
-/// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
     match &args.command {
         Command::Tune(args) => tune::run(args),

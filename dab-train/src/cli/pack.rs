@@ -162,7 +162,6 @@ fn activations(model: &Model<'_>) -> String {
     format!("activations: {}", words.join(", "))
 }
 
-/// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
     let (weights, output) = (args.weights.display(), args.output.display());
     let tensors =

@@ -49,7 +49,6 @@ pub struct Args {
     output: Option<PathBuf>,
 }
 
-/// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
     let file = ModelFile::open(&args.model)?;
     let name = args.model.display();

@@ -69,7 +69,6 @@ pub struct Args {
     output: PathBuf,
 }
 
-/// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
     let file = args.rates.apply(ModelFile::open(&args.model)?)?;
     let model = file.model()?;

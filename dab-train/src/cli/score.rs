@@ -208,7 +208,6 @@ impl Output {
     }
 }
 
-/// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
     let place = Place::new(&args.model)?;
     let artifact = args.rates.apply(ModelFile::open(&place.model)?)?;

@@ -24,7 +24,6 @@ pub struct Args {
     model: PathBuf,
 }
 
-/// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
     let artifact = ModelFile::open(&args.model)?;
     let model = artifact.model()?;

@@ -59,7 +59,6 @@ struct Counts {
     strange: u64,
 }
 
-/// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
     let artifact = ModelFile::open(&args.model)?;
     let model = artifact.model()?;

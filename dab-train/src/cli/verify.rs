@@ -48,7 +48,6 @@ pub struct Args {
     device: DeviceChoice,
 }
 
-/// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
     let artifact = ModelFile::open(&args.model)?;
     let beside = args.model.parent().filter(|parent| !parent.as_os_str().is_empty());

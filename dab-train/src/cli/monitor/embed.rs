@@ -32,7 +32,6 @@ pub struct Args {
     output: PathBuf,
 }
 
-/// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
     let monitor = MonitorFile::open(&args.config)?;
     let model = ModelFile::open(&args.model)?;

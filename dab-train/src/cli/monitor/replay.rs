@@ -52,7 +52,6 @@ pub struct Args {
     plot: Option<PathBuf>,
 }
 
-/// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
     let page = match args.plot.as_deref().map(|path| path.extension().and_then(|e| e.to_str())) {
         None | Some(Some("svg")) => false,

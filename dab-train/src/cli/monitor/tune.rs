@@ -79,7 +79,6 @@ fn share(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
     for ending in ["h", "rs", "svg"] {
         ensure!(
