@@ -213,12 +213,16 @@ fn sound(format: &str) -> Vec<u8> {
             gzip.write_all(rows.as_bytes()).expect("memory");
             gzip.finish().expect("memory")
         }
-        "png" | "jpg" => {
+        "png" => {
             let mut bytes = std::io::Cursor::new(Vec::new());
-            let format = if format == "png" { image::ImageFormat::Png } else { image::ImageFormat::Jpeg };
             let pixel = |x, y| image::Rgb([40 * x as u8, 30 * y as u8, 99]);
-            image::RgbImage::from_fn(5, 4, pixel).write_to(&mut bytes, format).expect("memory");
+            image::RgbImage::from_fn(5, 4, pixel).write_to(&mut bytes, image::ImageFormat::Png).expect("memory");
             bytes.into_inner()
+        }
+        "jpg" => {
+            use libjpeg_turbo_rs::{PixelFormat, Subsampling, compress};
+            let pixels: Vec<u8> = (0..3 * 5 * 4).map(|i| 4 * i).collect();
+            compress(&pixels, 5, 4, PixelFormat::Rgb, 75, Subsampling::S420).expect("memory")
         }
         "cifar" => (0..3073u32).map(|i| if i == 0 { 3 } else { i as u8 }).collect(),
         "pack" => safetensors(

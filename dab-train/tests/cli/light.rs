@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use dab_train::internals::support::random::Random;
+use libjpeg_turbo_rs::{PixelFormat, Subsampling, compress};
 
 /// Noise of two brightnesses, which are its classes, as CIFAR-10's binary files.
 fn images(folder: &Path, file: &str, count: usize) {
@@ -46,7 +47,12 @@ pub fn insects(folder: &Path) {
         let path = folder.join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         let pixel = |x, y| image::Rgb([shade, (x * 7) as u8, (y * 5) as u8]);
-        image::RgbImage::from_fn(32, 32, pixel).save(path).unwrap();
+        let picture = image::RgbImage::from_fn(32, 32, pixel);
+        if path.extension().is_some_and(|ending| ending == "png") {
+            return picture.save(path).unwrap();
+        }
+        let jpeg = compress(picture.as_raw(), 32, 32, PixelFormat::Rgb, 75, Subsampling::S420).unwrap();
+        std::fs::write(path, jpeg).unwrap();
     };
     for i in 0..6 {
         for (class, shade) in [("ant", 10), ("bee", 120), ("cat", 240)] {

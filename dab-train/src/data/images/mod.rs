@@ -10,6 +10,8 @@
 mod cifar;
 mod classes;
 #[cfg(feature = "pictures")]
+mod decode;
+#[cfg(feature = "pictures")]
 mod folder;
 pub mod pixels;
 pub mod preprocess;
