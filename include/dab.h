@@ -204,7 +204,7 @@ DAB_API DAB_WARN_UNUSED dab_status dab_threshold(const dab_model *model, float r
 
 /* Reads a file, checks all of it (also the names and notes that dab_model_init skips), and makes a model of it in
  * memory of its own. Close it with dab_model_close. path: UTF-8, with a NUL at the end.
- * Returns DAB_OK, DAB_ERR_FILE, DAB_ERR_INFO, or as dab_model_init. */
+ * Returns DAB_OK, DAB_ERR_FILE, DAB_ERR_INFO, or as dab_model_init. After an error *out is NULL. */
 DAB_API DAB_WARN_UNUSED dab_status dab_model_open(const char *path, dab_model **out);
 
 /* Frees a model that dab_model_open made. NULL is allowed. Never use it for a model of dab_model_init. */

@@ -7,6 +7,7 @@ use dab::assess::{Assessment, DAB_NO_VERDICT, dab_assess};
 use dab::attribute::{dab_assess_without, dab_attribute, dab_input_name, dab_output_name};
 use dab::ellipse::{dab_ellipse_bytes, dab_ellipse_init, dab_ellipse_observe};
 use dab::guard::dab_guard;
+use dab::host::{dab_model_close, dab_model_open};
 use dab::memory::{MemoryConfig, dab_memory_bytes, dab_memory_init, dab_memory_stats};
 use dab::model::{DAB_MODEL_BYTES, Handle, dab_model_init};
 use dab::monitor::{Monitor, MonitorConfig};
@@ -160,6 +161,19 @@ fn a_guard_without_a_monitor_leaves_no_trust_behind() {
             let who = dab_guard(handle, monitor, 0, input.as_ptr(), 4, outputs, 0, scratch, bytes, &mut out);
             assert_eq!(who, status);
             assert_eq!((out.verdict, out.flags, out.uncertainty), (DAB_NO_VERDICT, 0, f32::MAX));
+        }
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_opened_leaves_no_older_handle() {
+    for path in [c"/nowhere/model.dab".as_ptr(), c"/".as_ptr(), c"".as_ptr(), null()] {
+        let mut handle: *mut Handle = core::ptr::dangling_mut::<u64>().cast();
+        // SAFETY: the paths end with a NUL, or are NULL; NULL may be closed.
+        unsafe {
+            assert_ne!(dab_model_open(path, &mut handle), DAB_OK);
+            assert!(handle.is_null());
+            dab_model_close(handle);
         }
     }
 }

@@ -24,11 +24,17 @@ struct Opened {
 
 /// Reads a file, checks all of it (also the names and notes that dab_model_init skips), and makes a model of it in
 /// memory of its own. Close it with dab_model_close. path: UTF-8, with a NUL at the end.
-/// Returns DAB_OK, DAB_ERR_FILE, DAB_ERR_INFO, or as dab_model_init.
+/// Returns DAB_OK, DAB_ERR_FILE, DAB_ERR_INFO, or as dab_model_init. After an error *out is NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_model_open(path: *const c_char, out: *mut *mut Handle) -> Status {
     // SAFETY: `open` checks both pointers; the caller promises a path with a NUL at its end, and a writable `out`.
-    status::of(unsafe { open(path, out) })
+    let result = unsafe { open(path, out) };
+    // A program that overlooks the error must neither use nor close an older handle.
+    if result.is_err() && span(out, 1).is_ok() {
+        // SAFETY: `span` checked that `out` is not NULL and aligned; the caller promises that it is writable.
+        unsafe { ptr::put(out, core::ptr::null_mut()) };
+    }
+    status::of(result)
 }
 
 /// The bytes of a file: of a regular one all, up to the length that no model exceeds; of a pipe or a device, which may not
