@@ -231,6 +231,27 @@ def section(results, details=False):
     return "\n".join(text) + "\n"
 
 
+# Baselines that somebody might take for everything.
+FIXED = ["1-NN", "10-NN", "cosine 1-NN", "cosine 10-NN", "Mahalanobis", "relative Mahalanobis", "ViM", "energy", "MSP"]
+
+
+def against_fixed(results):
+    """Every line against each of some baselines, and how far dab is before or behind each of them over all lines."""
+    rows, apart = [], {name: [] for name in FIXED}
+    for row, runs in sorted(results.runs.items()):
+        for key in runs[0][1]["dab"]["report"]["ood"]:
+            own, baselines = collect(runs, lambda score: score["ood"][key]["auroc"])
+            found = np.nanmean(own[judged(own)])
+            means = {name: np.nanmean(baselines[name]) for name in FIXED if name in baselines}
+            for name, mean in means.items():
+                apart[name].append(found - mean)
+            name = row if key == "strangers" else f"{row}: {key}"
+            rows.append([name, number(found), *(number(means[name]) if name in means else "–" for name in FIXED)])
+    for title, of in {"dab less it, mean": np.mean, "dab less it, worst": min}.items():
+        rows.append([title, "", *(signed(of(apart[name])) if apart[name] else "–" for name in FIXED)])
+    return "\n".join([splits(results), "", *table(["AUROC", "dab", *FIXED], rows)]) + "\n"
+
+
 def short(title, rows, results, keys):
     """A line of the README's table: means alone."""
     runs = results.every()

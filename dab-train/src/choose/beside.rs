@@ -13,11 +13,12 @@ use burn::tensor::Device;
 use dab_core::channels::Form;
 
 use super::{
-    FORMS, JOINED, Wish, among,
+    FORMS, Wish, among,
     folds::{self, Fold},
     judge::{Both, Judged, auroc, judge},
     least_bytes, norms,
     plan::{Filling, Rows},
+    select::JOINED,
 };
 use crate::{
     config::{

@@ -3,6 +3,10 @@
 //! ```text
 //! rows ≤ 4000 → hidden classes | known classes → 25 % familiar rows to judge by | the rest to fit
 //! ```
+//!
+//! A hidden class says how well a class that is like the others is found. Chimeras, rows that have about half of their columns from
+//! another row, say whether a view sees what holds between columns; where one class of two is hidden, and hardly anything is left
+//! to tell apart, they are what keeps the choice sound.
 
 use super::plan::Rows;
 use crate::{
@@ -21,6 +25,9 @@ const JUDGING: f64 = 0.25;
 /// Sets of fewer rows than this are cut several times, up to `REPEATS`.
 const FEW: usize = 2000;
 const REPEATS: usize = 4;
+
+/// Chimeras for each row of a hidden class.
+const CHIMERAS: f64 = 0.5;
 
 /// Clusters of the inputs of a regression: each is hidden in turn.
 const CLUSTERS: usize = 5;
@@ -57,6 +64,39 @@ fn thinned(labels: &[u32], rows: usize, random: &mut Random) -> Vec<usize> {
 /// All cuts of training rows, about which `rows` is known; none when fewer than two classes have rows.
 #[must_use]
 pub fn folds(inputs: &Table, labels: &[u32], rows: &Rows, seed: u64) -> Vec<Fold> {
+    let mut all = classes_left_out(inputs, labels, rows, seed);
+    for (index, fold) in all.iter_mut().enumerate() {
+        let count = (CHIMERAS * fold.hidden.rows as f64).ceil() as usize;
+        let random = &mut Random::new(seed, &format!("fit/chimeras/{index}"));
+        fold.hide(chimeras(&fold.known, count, random));
+    }
+    all
+}
+
+impl Fold {
+    /// More strangers.
+    fn hide(&mut self, strangers: Table) {
+        self.hidden.rows += strangers.rows;
+        self.hidden.values.extend(strangers.values);
+    }
+}
+
+/// So many rows, each with about half of its columns from another row.
+fn chimeras(rows: &Table, count: usize, random: &mut Random) -> Table {
+    if rows.rows < 2 || rows.cols < 2 {
+        return Table { rows: 0, cols: rows.cols, values: Vec::new() };
+    }
+    let mut values = Vec::with_capacity(count * rows.cols);
+    for index in 0..count {
+        let one = index % rows.rows;
+        let other = (one + 1 + random.below(rows.rows - 1)) % rows.rows;
+        let pairs = rows.row(one).iter().zip(rows.row(other));
+        values.extend(pairs.map(|(&a, &b)| if random.below(2) == 0 { a } else { b }));
+    }
+    Table { rows: count, cols: rows.cols, values }
+}
+
+fn classes_left_out(inputs: &Table, labels: &[u32], rows: &Rows, seed: u64) -> Vec<Fold> {
     let chosen = thinned(labels, ROWS, &mut Random::new(seed, "fit/rows"));
     let of: Vec<u32> = chosen.iter().map(|&row| labels[row]).collect();
     let classes = of.iter().max().map_or(0, |&class| class as usize + 1);
@@ -93,7 +133,7 @@ pub fn clusters(inputs: &Table, rows: &Rows, most: impl Fn(usize) -> usize, seed
         (0..centres.rows).min_by(by_distance).unwrap_or(0) as u32
     };
     let labels: Vec<u32> = standardised.iter().map(nearest).collect();
-    let mut all = folds(inputs, &labels, rows, seed);
+    let mut all = classes_left_out(inputs, &labels, rows, seed);
     for (index, fold) in all.iter_mut().enumerate() {
         fold.labels.fill(0);
         fold.known_labels.clear();
@@ -101,8 +141,7 @@ pub fn clusters(inputs: &Table, rows: &Rows, most: impl Fn(usize) -> usize, seed
         fold.rows = Rows { counts: vec![most(fold.fit.rows)], ..rows.clone() };
         if inputs.cols > 1 {
             let broken = swapped(&fold.known, &mut Random::new(seed, &format!("fit/swapped/{index}")));
-            fold.hidden.rows += broken.rows;
-            fold.hidden.values.extend(broken.values);
+            fold.hide(broken);
         }
     }
     all
@@ -176,7 +215,7 @@ mod tests {
     #[test]
     fn every_class_is_hidden_once_a_repeat_and_never_fits() {
         let (inputs, labels) = rows(900, 4);
-        let folds = folds(&inputs, &labels, &known(2, 4, vec![225; 4]), 3);
+        let folds = classes_left_out(&inputs, &labels, &known(2, 4, vec![225; 4]), 3);
         assert_eq!(folds.len(), 2 * 4);
         let mut hidden = [0; 4];
         for fold in &folds {
@@ -191,6 +230,29 @@ mod tests {
             );
         }
         assert_eq!(hidden, [2; 4]);
+    }
+
+    #[test]
+    fn chimeras_are_made_of_two_known_rows() {
+        let (inputs, labels) = rows(900, 4);
+        let known = known(2, 4, vec![225; 4]);
+        let (with, without) =
+            (folds(&inputs, &labels, &known, 3), classes_left_out(&inputs, &labels, &known, 3));
+        for (with, without) in with.iter().zip(&without) {
+            let hidden = without.hidden.rows;
+            assert_eq!((without.hidden.rows, with.hidden.rows), (225, 225 + 113));
+            assert!(with.hidden.iter().take(hidden).eq(without.hidden.iter()));
+            assert!((with.fit.clone(), with.known.clone()) == (without.fit.clone(), without.known.clone()));
+            let is = |row: &[f32]| with.known.iter().any(|known| known == row);
+            let made: Vec<&[f32]> = with.hidden.iter().skip(hidden).collect();
+            // Both columns are those of known rows; about half of the rows have them from two.
+            let has = |column: usize, value: f32| with.known.iter().any(|known| known[column] == value);
+            assert!(made.iter().all(|row| has(0, row[0]) && has(1, row[1])));
+            let strange = made.iter().filter(|row| !is(row)).count();
+            assert!((20..90).contains(&strange), "{strange}");
+        }
+        let one = Table { rows: 4, cols: 1, values: vec![1.0, 2.0, 3.0, 4.0] };
+        assert_eq!(chimeras(&one, 5, &mut Random::new(0, "one")).rows, 0);
     }
 
     #[test]
@@ -215,7 +277,7 @@ mod tests {
     fn many_rows_are_thinned_and_many_classes_grouped() {
         let (inputs, labels) = rows(9000, 23);
         let all = known(2, 23, vec![391; 23]);
-        let folds = folds(&inputs, &labels, &all, 0);
+        let folds = classes_left_out(&inputs, &labels, &all, 0);
         assert_eq!(folds.len(), 5);
         let total = folds[0].fit.rows + folds[0].known.rows + folds[0].hidden.rows;
         assert!((3900..4100).contains(&total), "{total}");

@@ -1,21 +1,22 @@
 //! Choosing the views of a model without gradients: by leaving classes out, within the flash, on training rows alone.
 //!
 //! ```text
-//! training rows → folds → norm × ridge × size × form → mean AUROC of hidden classes → one view a norm → joined views
+//! training rows → folds → norm × ridge × size × form → mean AUROC of strangers → two views a norm → joined views
 //! ```
 //!
-//! Inside each norm the best mean AUROC wins, unless one code a class on every axis is within `TIE` of it: then the
-//! strongest whitening of those, which alone sees directions in which training rows do not vary; no class that is left out
-//! can test that. For the same reason, a view of few codes a class on some axes takes the energy along unless the folds
-//! speak clearly against it. Then norms are joined as long as that does not hurt: a mean over diverse views is steadier than any
-//! one of them, and choosing one is noisy.
+//! Strangers are classes that are left out, and chimeras of two rows ([`folds`]). Each norm has two kinds of view, one that
+//! whitens and one that is nearly Euclidean: they find different strangers. [`select`] picks the best of each kind and joins them
+//! as long as that does not hurt: a mean over diverse views is steadier than any one of them, and choosing one is noisy.
+//! [`curve`] shows what the chosen ones reach in files of other sizes.
 
 pub mod beside;
+pub mod curve;
 pub mod folds;
 pub mod judge;
 pub mod numbers;
 pub mod plan;
 mod reasons;
+mod select;
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
@@ -28,8 +29,8 @@ use serde::Serialize;
 
 use self::{
     folds::Fold,
-    judge::{Both, Judged, auroc, judge},
-    plan::{Filling, Rows, Size, alpha},
+    judge::{Judged, judge},
+    plan::{Filling, Rows, alpha},
 };
 use crate::{
     config::{
@@ -42,18 +43,14 @@ use crate::{
 
 /// Ridges that are tried, strongest whitening first.
 const RIDGES: [f64; 6] = [1e-4, 0.01, 0.1, 1.0, 10.0, 100.0];
+/// Ridges below this whiten: distances count standard deviations. Those above are nearly Euclidean.
+const WHITENS: f64 = 0.5;
+/// Kinds of view in each norm: one that whitens, one that does not.
+const KINDS: usize = 2;
 /// Forms that are tried. Joined is within noise of the sum, energy alone never wins by more than noise.
 const FORMS: [Form; 2] = [Form::Sum, Form::Distance];
 /// Sizes that are tried, the simpler first.
 const FILLINGS: [Filling; 2] = [Filling::Single, Filling::Full];
-/// Candidates this near the best are as good.
-const TIE: f64 = 0.002;
-/// A class with so many codes is drawn in detail: from ten a class on, digits are found nearly as well as by neighbours.
-const MANY_CODES: usize = 10;
-/// What the energy of a coarse view may lose among the folds: their decoders see a part of the rows that the final one has.
-const HANDICAP: f64 = 0.01;
-/// A joining that costs less than this is taken: it cannot be told from noise, and diverse views are steadier.
-const JOINED: f64 = 5e-4;
 /// Views that share the flash, at most.
 const VIEWS: u64 = 3;
 /// Axes that each of several views must have room for.
@@ -66,8 +63,6 @@ const ONE_LENGTH: f64 = 1e-3;
 const FIXED_RIDGE: f64 = 0.1;
 /// Columns from which features are taken for a deep network's when nothing is chosen.
 const DEEP_FEATURES: usize = 32;
-/// Sizes of file on the rate–distortion curve.
-const CURVE: [u64; 6] = [16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 1 << 20];
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -97,6 +92,13 @@ pub struct Candidate {
     pub form: Form,
     /// Mean AUROC of hidden classes.
     pub auroc: f64,
+}
+
+impl Candidate {
+    /// Its norm, and whether it whitens: what the two see differs. A regression has one view, and no kinds.
+    fn kind(&self, classes: usize) -> (Norm, bool) {
+        (self.norm, classes > 1 && self.ridge < WHITENS)
+    }
 }
 
 /// A point of the rate–distortion curve: the chosen views in a file of another size.
@@ -174,7 +176,8 @@ fn most_views(rows: &Rows, norms: &[Norm], flash: Option<u64>) -> u64 {
         let room = flash.map(|flash| rows.room(flash) / views);
         rows.size(Norm::Columns, room, Filling::Full).is_some_and(|size| size.dim >= enough)
     };
-    (1..=VIEWS.min(norms.len() as u64)).rev().find(|&views| fits(views)).unwrap_or(1)
+    let kinds = if rows.classes() > 1 { KINDS } else { 1 };
+    (1..=VIEWS.min((kinds * norms.len()) as u64)).rev().find(|&views| fits(views)).unwrap_or(1)
 }
 
 fn view(candidate: &Candidate, rows: &Rows, room: Option<u64>) -> Option<ViewConfig> {
@@ -351,167 +354,22 @@ fn among(
 
     let full =
         |norm, filling: usize| sizes(&folds[0], norm)[filling].is_some_and(|size| size.dim == rows.inputs);
-    let candidates = scored(&judged, norms, forms, &full)?;
-    let coarse = |candidate: &Candidate| {
-        let size = sizes(&folds[0], candidate.norm)[usize::from(candidate.deep)];
-        size.is_some_and(|size| size.each < MANY_CODES)
+    let candidates = select::scored(&judged, norms, forms, &full)?;
+    let each = |candidate: &Candidate| {
+        sizes(&folds[0], candidate.norm)[usize::from(candidate.deep)].map_or(0, |size| size.each)
     };
-    let mut chosen: Vec<Candidate> =
-        norms.iter().filter_map(|norm| pick(&candidates, *norm, &coarse)).collect();
+    let mut chosen = select::best_of_each_kind(&candidates, rows.classes(), &each);
     // A stable sort: among equals the norms keep their order.
     chosen.sort_by(|a, b| b.auroc.total_cmp(&a.auroc));
-    let chosen = join(&judged, norms, &chosen, most as usize)?;
+    let chosen = select::join(&judged, norms, &chosen, most as usize)?;
     ensure!(!chosen.is_empty(), too_small(rows, wish.flash));
     let views = views(&chosen, rows, wish.flash).ok_or_else(|| too_small(rows, wish.flash))?;
     let choice = sized(Choice { views, folds: judged.len(), ..Choice::default() }, rows, wish);
     let used = &folds[..judged.len()];
-    let auroc = joined(used, &chosen, wish.flash, wish.seed)?;
-    let curve = curve(used, &chosen, rows, wish, &choice, auroc)?;
+    let auroc = curve::joined(used, &chosen, wish.flash, wish.seed)?;
+    let curve = curve::curve(used, &chosen, rows, wish, &choice, auroc)?;
     let reasons = reasons::reasons(&candidates, &chosen, norms, judged.len(), rows.classes());
     Ok(Choice { auroc, candidates, curve, reasons, ..choice })
-}
-
-/// Every candidate with its mean AUROC over the folds, those left out that do not fit into each of them.
-fn scored(
-    judged: &[Vec<Trial>],
-    norms: &[Norm],
-    forms: &[Form],
-    full: &dyn Fn(Norm, usize) -> bool,
-) -> Result<Vec<Candidate>> {
-    let mut places = Vec::new();
-    for (norm, &name) in norms.iter().enumerate() {
-        for (ridge, &value) in RIDGES.iter().enumerate() {
-            for (size, filling) in FILLINGS.iter().enumerate() {
-                let candidate = |form: &Form| Candidate {
-                    norm: name,
-                    ridge: value,
-                    deep: *filling == Filling::Full,
-                    full_rank: full(name, size),
-                    form: *form,
-                    auroc: 0.0,
-                };
-                places.extend(forms.iter().map(|form| (norm, place(ridge, size), candidate(form))));
-            }
-        }
-    }
-    let found = map_blocks(places.len(), 1, |job| -> Result<Option<Candidate>> {
-        let (at, place, candidate) = places[job.start];
-        let mut sum = 0.0;
-        for fold in judged {
-            let Some(one) = &fold[at][place] else { return Ok(None) };
-            sum += auroc(&[&one.surprise(candidate.form)?])?;
-        }
-        Ok(Some(Candidate { auroc: sum / judged.len() as f64, ..candidate }))
-    });
-    Ok(found.into_iter().collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
-}
-
-/// Where a trial has a ridge and a size.
-fn place(ridge: usize, size: usize) -> usize {
-    ridge * FILLINGS.len() + size
-}
-
-/// The candidate of a norm; `coarse` says whether it has few codes a class.
-fn pick(candidates: &[Candidate], norm: Norm, coarse: &dyn Fn(&Candidate) -> bool) -> Option<Candidate> {
-    // They come in the order of preference: ridges rising, one code a class first, the sum first.
-    let own = || candidates.iter().filter(|candidate| candidate.norm == norm);
-    let best = own().map(|candidate| candidate.auroc).fold(f64::NEG_INFINITY, f64::max);
-    let good = |candidate: &&Candidate| candidate.auroc >= best - TIE;
-    let simple = own().filter(good).find(|candidate| !candidate.deep && candidate.full_rank);
-    if let Some(simple) = simple {
-        return Some(*simple);
-    }
-    let picked = *own().find(|candidate| candidate.auroc >= best)?;
-    // Few codes a class on some axes only are coarse, and the energy sees strangers that no class of the training rows plays.
-    let twin = |candidate: &&Candidate| {
-        (candidate.ridge, candidate.deep, candidate.form) == (picked.ridge, picked.deep, Form::Sum)
-            && candidate.auroc >= picked.auroc - HANDICAP
-    };
-    own().filter(|_| coarse(&picked)).find(twin).copied().or(Some(picked))
-}
-
-/// Views that are better together, the best first: each next one is that with which the mean finds most.
-fn join(judged: &[Vec<Trial>], norms: &[Norm], ordered: &[Candidate], most: usize) -> Result<Vec<Candidate>> {
-    let mut left: Vec<(Candidate, Vec<Both<Vec<f32>>>)> = Vec::new();
-    for candidate in ordered {
-        let norm = norms.iter().position(|norm| *norm == candidate.norm).unwrap_or(0);
-        let ridge = RIDGES.iter().position(|ridge| *ridge == candidate.ridge).unwrap_or(0);
-        let trials =
-            judged.iter().filter_map(|fold| fold[norm][place(ridge, candidate.deep.into())].as_ref());
-        left.push((*candidate, trials.map(|trial| trial.surprise(candidate.form)).collect::<Result<_>>()?));
-    }
-    let mut joined: Vec<(Candidate, Vec<Both<Vec<f32>>>)> = Vec::new();
-    let mut reached = f64::NEG_INFINITY;
-    while joined.len() < most && !left.is_empty() {
-        let mut best: Option<(f64, usize)> = None;
-        for (index, (_, surprises)) in left.iter().enumerate() {
-            let mut sum = 0.0;
-            for (fold, own) in surprises.iter().enumerate() {
-                let mut views: Vec<&Both<Vec<f32>>> = joined.iter().map(|(_, all)| &all[fold]).collect();
-                views.push(own);
-                sum += auroc(&views)?;
-            }
-            let mean = sum / surprises.len().max(1) as f64;
-            if best.is_none_or(|(most, _)| mean > most) {
-                best = Some((mean, index));
-            }
-        }
-        let Some((mean, index)) = best.filter(|(mean, _)| *mean >= reached - JOINED) else { break };
-        reached = mean;
-        joined.push(left.remove(index));
-    }
-    Ok(joined.into_iter().map(|(candidate, _)| candidate).collect())
-}
-
-/// Mean AUROC of all views together in a file of `flash` bytes; none when they do not fit into each fold.
-fn joined(folds: &[Fold], chosen: &[Candidate], flash: Option<u64>, seed: u64) -> Result<Option<f64>> {
-    let found = map_blocks(folds.len(), 1, |job| -> Result<Option<f64>> {
-        let fold = &folds[job.start];
-        let room = flash.map(|flash| fold.rows.room(flash) / chosen.len() as u64);
-        let mut views = Vec::new();
-        for candidate in chosen {
-            let filling = if candidate.deep { Filling::Full } else { Filling::Single };
-            let size: Option<Size> = fold.rows.size(candidate.norm, room, filling);
-            let found = judge(fold, candidate.norm, &[candidate.ridge], &[size], seed)?;
-            let Some(Some(found)) = found.first() else { return Ok(None) };
-            views.push(found.surprise(candidate.form)?);
-        }
-        auroc(&views.iter().collect::<Vec<_>>()).map(Some)
-    });
-    let each = found.into_iter().collect::<Result<Option<Vec<f64>>>>()?;
-    Ok(each.map(|each| each.iter().sum::<f64>() / each.len().max(1) as f64))
-}
-
-/// The chosen views in files of other sizes, and in this one.
-fn curve(
-    folds: &[Fold],
-    chosen: &[Candidate],
-    rows: &Rows,
-    wish: &Wish,
-    choice: &Choice,
-    auroc: Option<f64>,
-) -> Result<Vec<Point>> {
-    let mut points = Vec::new();
-    let point = |flash, views: &[ViewConfig], auroc, chosen| Point {
-        flash,
-        bytes: rows.bytes(views, wish.own_head),
-        multiply_adds: rows.multiply_adds(views, wish.own_head),
-        codes: views.iter().map(|view| rows.of(view).codes).sum(),
-        auroc,
-        chosen,
-    };
-    points.extend(auroc.map(|auroc| point(wish.flash, &choice.views, auroc, true)));
-    for flash in CURVE {
-        let Some(views) = views(chosen, rows, Some(flash)) else { continue };
-        // A file that is no larger although it may be says nothing new.
-        if points.iter().any(|point: &Point| point.bytes == rows.bytes(&views, wish.own_head)) {
-            continue;
-        }
-        let found = joined(folds, chosen, Some(flash), wish.seed)?;
-        points.extend(found.map(|auroc| point(Some(flash), &views, auroc, false)));
-    }
-    points.sort_by_key(|point| point.bytes);
-    Ok(points)
 }
 
 #[cfg(test)]

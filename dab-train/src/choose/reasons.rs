@@ -1,6 +1,6 @@
 //! Why these views, in sentences: for the console, the report and metrics.json.
 
-use super::{Candidate, TIE};
+use super::{Candidate, select::TIE};
 use crate::config::retrofit::Norm;
 
 /// The choice in sentences.
@@ -13,7 +13,7 @@ pub(super) fn reasons(
 ) -> Vec<String> {
     let hidden = match classes < 2 {
         true => "clusters of inputs left out, and rows with one column of another row",
-        false => "classes left out",
+        false => "classes left out, and chimeras of two rows",
     };
     let mut reasons = vec![format!(
         "{} candidates were judged by {folds} folds of training rows with {hidden}",
@@ -23,7 +23,8 @@ pub(super) fn reasons(
         reasons.push("the columns have different units, so each is standardised".to_owned());
     }
     for candidate in chosen {
-        let best = candidates.iter().filter(|other| other.norm == candidate.norm).map(|other| other.auroc);
+        let kind = candidate.kind(classes);
+        let best = candidates.iter().filter(|other| other.kind(classes) == kind).map(|other| other.auroc);
         let best = best.fold(f64::NEG_INFINITY, f64::max);
         let codes = match (candidate.deep, classes < 2) {
             (true, _) => "as many codes as fit",
@@ -32,7 +33,7 @@ pub(super) fn reasons(
         };
         let tie = match best - candidate.auroc {
             less if less <= 0.0 => String::new(),
-            less if less <= TIE => format!(", within {TIE} of the best of its norm ({best:.4}) and simpler"),
+            less if less <= TIE => format!(", within {TIE} of the best of its kind ({best:.4}) and simpler"),
             _ => format!(" ({best:.4} without the energy, which sees strangers that no hidden class plays)"),
         };
         reasons.push(format!(
@@ -42,6 +43,9 @@ pub(super) fn reasons(
             candidate.form.name(),
             candidate.auroc
         ));
+    }
+    if chosen.iter().all(|candidate| candidate.norm.has_length()) {
+        reasons.push("every view has rows at length 1: an input of another gain is not seen".to_owned());
     }
     let left = norms.iter().filter(|norm| chosen.iter().all(|candidate| candidate.norm != **norm));
     let left: Vec<&str> = left.map(|norm| norm.name()).collect();

@@ -280,7 +280,10 @@ fn chosen(choice: &Choice) -> String {
     }
     lines.extend(choice.reasons.iter().map(|reason| format!("  {reason}")));
     if !choice.curve.is_empty() {
-        lines.push(format!("     bytes  multiply-adds   codes  AUROC of hidden {}", choice.hidden));
+        lines.push(format!(
+            "     bytes  multiply-adds   codes  AUROC of hidden {} and mixed rows",
+            choice.hidden
+        ));
     }
     for point in &choice.curve {
         let mark = if point.chosen { "  chosen" } else { "" };

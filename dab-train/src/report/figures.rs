@@ -127,7 +127,8 @@ pub fn sizes(choice: &Choice) -> Result<Vec<Figure>> {
         return Ok(Vec::new());
     }
     let caption = format!(
-        "The chosen views in files of other sizes, judged on training rows alone: {} that were left out are the strangers.",
+        "The chosen views in files of other sizes, judged on training rows alone: {} that were left out and rows mixed of two \
+         are the strangers.",
         choice.hidden
     );
     let bytes = draw("Flash against quality", "bytes of flash", |p| p.bytes, choice.flash)?;
