@@ -36,8 +36,17 @@ pub(super) fn decode(path: &Path) -> Result<Picture> {
 
 fn jpeg(bytes: &[u8], limit: u64) -> Result<Picture> {
     let limits = DecodeLimits { max_memory: Some(limit), max_scans: MOST_SCANS, ..DecodeLimits::default() };
-    let image =
-        Decoder::new_with_limits(bytes, limits)?.with_output_format(PixelFormat::Rgb).decode_image()?;
+    let decoder = Decoder::new_with_limits(bytes, limits)?;
+    // What libjpeg-turbo-rs 0.9 panics at: no rows, and four colours of which some have a lower resolution.
+    let header = decoder.header();
+    ensure!(header.width > 0 && header.height > 0, "it has no pixels");
+    let mut sizes = header.components.iter().map(|c| (c.horizontal_sampling, c.vertical_sampling));
+    let first = sizes.next();
+    ensure!(
+        sizes.len() < 3 || sizes.all(|size| Some(size) == first),
+        "its four colours differ in resolution"
+    );
+    let image = decoder.with_output_format(PixelFormat::Rgb).decode_image()?;
     Ok(Picture { width: image.width, height: image.height, bytes: image.data })
 }
 
@@ -97,6 +106,17 @@ mod tests {
         };
         let cut = said(&whole[..whole.len() / 2]);
         assert!(cut.contains("cannot read the picture") && cut.contains("cut.jpg: "), "{cut}");
+        // In the frame: its marker and length, bits a colour, height and width, colours, then three bytes for each of them.
+        let whole = fs::read(stored("jpegs/ycck.jpg")).unwrap();
+        let frame = whole.windows(4).position(|w| w == [0xFF, 0xC0, 0, 20]).unwrap();
+        for (at, byte, words) in
+            [(11, 0x22, "its four colours differ in resolution"), (6, 0, "it has no pixels")]
+        {
+            let mut changed = whole.clone();
+            changed[frame + at] = byte;
+            let changed = said(&changed);
+            assert!(changed.ends_with(&format!("cut.jpg: {words}")), "{changed}");
+        }
         let text = said(b"no picture");
         assert!(text.ends_with("cut.jpg: it is neither a JPEG nor a PNG file"), "{text}");
     }
