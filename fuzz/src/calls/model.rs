@@ -15,6 +15,7 @@ use dab_core::{Model, Rates};
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 
 use super::Caller;
+use super::rest::asked;
 use super::world::{ARTIFACT, GROUND, MEMORY, Rules, STORAGE, Span, UNLAWFUL, count};
 
 impl Caller {
@@ -109,8 +110,7 @@ impl Caller {
     fn shape(&mut self, reference: &Model<'_>, u: &mut Unstructured<'_>) -> Result<()> {
         let mut r = Rules::default();
         let w = &mut self.world;
-        let model = r.object(w, STORAGE, self.model, false, u)?;
-        r.keeps(w.extent(ARTIFACT));
+        let model = asked(&mut r, w, self.model, u)?;
         let out = w.address(u)?;
         r.results(w, out, 1, 44, 4, u)?;
         let done = r.judge(w, "dab_model_shape", |w| {
@@ -134,8 +134,7 @@ impl Caller {
     fn self_test(&mut self, reference: &Model<'_>, u: &mut Unstructured<'_>) -> Result<()> {
         let mut r = Rules::default();
         let w = &mut self.world;
-        let model = r.object(w, STORAGE, self.model, false, u)?;
-        r.keeps(w.extent(ARTIFACT));
+        let model = asked(&mut r, w, self.model, u)?;
         let needed = 4 * reference.scratch_len();
         let (scratch, bytes) = (w.address(u)?, count(u, needed)?);
         r.scratch(w, scratch, bytes)?;
@@ -171,8 +170,7 @@ impl Caller {
             }
             return Ok(());
         }
-        let model = r.object(w, STORAGE, self.model, false, u)?;
-        r.keeps(w.extent(ARTIFACT));
+        let model = asked(&mut r, w, self.model, u)?;
         let rate = rate(u)?;
         let out = w.address(u)?;
         let place = r.writes(w, out, 1, 4, 4)?;
@@ -210,8 +208,7 @@ impl Caller {
         u: &mut Unstructured<'_>,
     ) -> Result<[usize; 6]> {
         let w = &mut self.world;
-        let model = r.object(w, STORAGE, self.model, false, u)?;
-        r.keeps(w.extent(ARTIFACT));
+        let model = asked(r, w, self.model, u)?;
         let right = reference.shape().inputs;
         let (input, inputs) = (w.address(u)?, count(u, right)?);
         let values = match inputs.checked_mul(rows) {
@@ -339,8 +336,7 @@ impl Caller {
         let right = reference.shape().dim;
         let (mean, std, dim) = (self.world.address(u)?, self.world.address(u)?, count(u, right)?);
         let w = &mut self.world;
-        let model = r.object(w, STORAGE, self.model, false, u)?;
-        r.keeps(w.extent(ARTIFACT));
+        let model = asked(&mut r, w, self.model, u)?;
         let (input, inputs) = (w.address(u)?, count(u, reference.shape().inputs)?);
         let given = r.reads(w, input, inputs, true)?;
         r.fault(DAB_ERR_LENGTH, inputs != reference.shape().inputs);

@@ -40,7 +40,7 @@ fn rejections(w: &mut World) -> (u64, i32) {
 }
 
 /// The handle of the model. Without a right one the library cannot know the artifact, so nothing may be written to it.
-fn asked(r: &mut Rules, w: &World, live: bool, u: &mut Unstructured<'_>) -> Result<usize> {
+pub(super) fn asked(r: &mut Rules, w: &World, live: bool, u: &mut Unstructured<'_>) -> Result<usize> {
     let model = r.object(w, STORAGE, live, false, u)?;
     if r.faults.is_empty() {
         r.keeps(w.extent(ARTIFACT));
