@@ -64,7 +64,10 @@ unsafe fn tuned(model: *const Handle, out: *mut MonitorConfig, tick_seconds: *mu
     let mut out = unsafe { Results::at(out, 1)? };
     let tick = if tick_seconds.is_null() { Ok(Span::NONE) } else { span(tick_seconds, 1) };
     let places = found.as_ref().map_or([Span::NONE; 2], |(_, places)| *places);
-    ptr::disjoint(&[out.span(), tick.unwrap_or(Span::NONE)], &places)?;
+    ptr::disjoint(&[out.span(), tick.unwrap_or(Span::NONE)], &[])?;
+    ptr::disjoint(&[out.span()], &places)?;
+    // The configuration is emptied even if the tick lies over the model or its artifact.
+    let tick = tick.and_then(|tick| ptr::disjoint(&[tick], &places));
     let config = match (&found, tick) {
         (Ok((loaded, _)), Ok(_)) => loaded.model.monitor_config().ok_or(DAB_ERR_NO_MONITOR),
         (Err(status), _) => Err(*status),
