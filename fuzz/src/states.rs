@@ -27,6 +27,11 @@ pub fn check(data: &[u8]) {
     };
 }
 
+/// Whether an assessment can have this score: one that failed has the largest.
+fn measured(score: f32) -> bool {
+    score.is_finite() && score < f32::MAX
+}
+
 /// Small numbers often, any bits sometimes.
 fn float(u: &mut Unstructured<'_>) -> Result<f32> {
     Ok(match u.int_in_range(0..=7u8)? {
@@ -83,12 +88,11 @@ fn watch(u: &mut Unstructured<'_>) -> Result<()> {
             let count = |vote: &dyn Fn(f32) -> bool| {
                 history.iter().rev().take(config.window as usize).filter(|&&u| vote(u)).count() as u32
             };
-            // What is not finite is rejected: it is neither high nor calm, and a quarter of the window alarms by itself.
-            let high = count(&|u| u.is_finite() && u > config.enter);
-            let rejected = count(&|u| !u.is_finite());
+            // What no assessment gives is rejected: it is neither high nor calm, and a quarter of the window alarms by itself.
+            let high = count(&|u| measured(u) && u > config.enter);
+            let rejected = count(&|u| !measured(u));
             let alarm = high + rejected >= config.enter_votes || rejected >= config.window.div_ceil(4);
-            let calm =
-                count(&|u| u.is_finite() && u <= config.exit) >= config.exit_votes && score.is_finite();
+            let calm = count(&|u| measured(u) && u <= config.exit) >= config.exit_votes && measured(score);
             let dwelt = clock - since >= u64::from(config.min_dwell);
             if state == State::Nominal && alarm {
                 (state, since) = (State::Fallback, clock);
@@ -99,7 +103,7 @@ fn watch(u: &mut Unstructured<'_>) -> Result<()> {
         let step = |m: &mut Monitor, at: u32| if observe { m.observe(at, score) } else { m.poll(at) };
         let found = step(&mut monitor, wrapped);
         // A rejected input is not driven on until the next one.
-        let held = state == State::Nominal && history.last().is_some_and(|u| !u.is_finite());
+        let held = state == State::Nominal && history.last().is_some_and(|&u| !measured(u));
         let said = if held { State::Fallback } else { state };
         assert_eq!(found, said, "{config:?} at {clock}");
         assert_eq!(monitor.why().is_empty(), said == State::Nominal);

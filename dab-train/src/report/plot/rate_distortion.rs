@@ -58,8 +58,8 @@ pub fn rate_distortion(
         Entry::new("chosen", VERMILLION, Mark::Dot),
     ];
     legend.extend(budget.map(|_| Entry::new("the budget", INK, Mark::Dashed)));
-    let (label, found) =
-        (format!("{cost}, logarithmic"), format!("AUROC on left-out {hidden} and mixed rows"));
+    // The words below the figure also name the mixed rows; here they would not fit on a phone.
+    let (label, found) = (format!("{cost}, logarithmic"), format!("AUROC on left-out {hidden}"));
     let decade = |x: &f64| engineering(10f64.powf(*x));
     let costs = Axis { format: &decade, ticks: 5, ..Axis::new(&label, x) };
     style::draw(Frame::new(title, costs, Axis::new(&found, y.clone()), legend), |chart| {
