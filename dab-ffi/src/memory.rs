@@ -203,8 +203,9 @@ pub unsafe extern "C" fn dab_memory_init(
     // a configuration of the size that it says.
     let result = unsafe { init(storage, storage_bytes, config, out) };
     if result.is_err() {
-        let bytes = |pointer, bytes| span::<u8>(pointer, bytes).unwrap_or(Span::NONE);
-        let others = [bytes(storage.cast(), storage_bytes), bytes(config.cast(), size_of::<MemoryConfig>())];
+        // SAFETY: as above.
+        let config = unsafe { ptr::config_place(config) };
+        let others = [span::<u8>(storage.cast(), storage_bytes).unwrap_or(Span::NONE), config];
         // SAFETY: the caller promises that `out` is writable; a memory in the storage, and the configuration, stay as they
         // are.
         unsafe { ptr::no_handle(out, &others) };

@@ -5,7 +5,7 @@ use core::mem::{align_of, size_of};
 
 use dab_core::monitor::{self, Drift, EVENTS, State, Why};
 
-use crate::ptr::{self, Results, Sized32, Span, Tagged, span};
+use crate::ptr::{self, Results, Sized32, Tagged, span};
 use crate::status::{self, DAB_ERR_CONFIG, DAB_ERR_SAVED_STATE, DAB_ERR_TOO_SMALL, DAB_OK, Result, Status};
 
 /// Use the fallback: the inputs are unfamiliar, or not yet familiar for long enough.
@@ -213,7 +213,7 @@ pub unsafe extern "C" fn dab_monitor_init(monitor: *mut Monitor, config: *const 
     // configuration of the size that it says.
     let result = unsafe { init(monitor, config) };
     if result.is_err() {
-        // SAFETY: the caller promises a writable monitor.
+        // SAFETY: the caller promises a writable monitor, and a configuration of the size that it says.
         unsafe { stop(monitor, config) };
     }
     status::of(result)
@@ -223,9 +223,10 @@ pub unsafe extern "C" fn dab_monitor_init(monitor: *mut Monitor, config: *const 
 /// configuration. Where the monitor lies over the configuration nothing is written.
 ///
 /// # Safety
-/// If not NULL and aligned, `monitor` is writable.
+/// If not NULL and aligned, `monitor` is writable; `config` is as [`dab_monitor_init`] asks.
 unsafe fn stop(monitor: *mut Monitor, config: *const MonitorConfig) {
-    let config = span::<u8>(config.cast(), size_of::<MonitorConfig>()).unwrap_or(Span::NONE);
+    // SAFETY: the caller of this function promises a configuration of the size that it says.
+    let config = unsafe { ptr::config_place(config) };
     if span(monitor, 1).is_ok_and(|place| ptr::disjoint(&[place], &[config]).is_ok()) {
         let (tag, _) = Tagged::places(monitor.cast::<Stored>());
         // SAFETY: `span` checked that `monitor` is not NULL and aligned; the caller of this function promises that it is

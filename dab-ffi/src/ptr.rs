@@ -248,6 +248,16 @@ pub unsafe fn config<T: Sized32>(pointer: *const T) -> Result<(T, Span)> {
     Ok((unsafe { found.assume_init() }, place))
 }
 
+/// Where the caller has a configuration, also one that [`config`] refuses: as many bytes as it says, or as it has here.
+///
+/// # Safety
+/// As [`config`].
+pub unsafe fn config_place<T: Sized32>(pointer: *const T) -> Span {
+    // SAFETY: the caller of this function promises a readable first word.
+    let size = unsafe { declared_size(pointer) }.unwrap_or(size_of::<T>());
+    span(pointer.cast::<u8>(), size).unwrap_or(Span::NONE)
+}
+
 /// An object in the caller's memory: a tag tells it from memory that was never initialized.
 #[derive(Debug)]
 #[repr(C)]

@@ -193,6 +193,8 @@ pub struct Rules {
     changed: Vec<Span>,
     /// Scratch within them, which means nothing, and what counts refused calls: it may change on an error, too.
     within: Vec<Span>,
+    /// What a refused call may change whatever lies over it.
+    always: Vec<Span>,
     /// Results that say after an error that they are none: 0 behind so many bytes.
     emptied: Vec<(Span, usize)>,
 }
@@ -376,6 +378,11 @@ impl Rules {
         self.within.push(span);
     }
 
+    /// Memory that a refused call may change whatever lies over it.
+    pub fn always(&mut self, span: Span) {
+        self.always.push(span);
+    }
+
     /// A result that is 0 after an error, but for its first `kept` bytes.
     pub fn empties(&mut self, span: Span, kept: usize) {
         self.emptied.push((span, kept));
@@ -443,6 +450,7 @@ impl Rules {
             // What lies over a model or its artifact is left alone.
             let kept = |s: &&Span| !self.read.iter().any(|r| r.overlaps(**s));
             allowed.extend(self.within.iter().filter(kept));
+            allowed.extend(&self.always);
         }
         for (block, old) in world.before.iter().enumerate() {
             let start = world.span(block).start;
