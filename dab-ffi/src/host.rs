@@ -29,10 +29,9 @@ struct Opened {
 pub unsafe extern "C" fn dab_model_open(path: *const c_char, out: *mut *mut Handle) -> Status {
     // SAFETY: `open` checks both pointers; the caller promises a path with a NUL at its end, and a writable `out`.
     let result = unsafe { open(path, out) };
-    // A program that overlooks the error must neither use nor close an older handle.
-    if result.is_err() && span(out, 1).is_ok() {
-        // SAFETY: `span` checked that `out` is not NULL and aligned; the caller promises that it is writable.
-        unsafe { ptr::put(out, core::ptr::null_mut()) };
+    if result.is_err() {
+        // SAFETY: the caller promises that `out` is writable.
+        unsafe { ptr::no_handle(out, &[]) };
     }
     status::of(result)
 }

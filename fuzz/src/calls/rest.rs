@@ -77,7 +77,7 @@ impl Caller {
         r.fault(DAB_ERR_OUTPUT_LENGTH, asked != 0 && asked != right);
         let (before, _) = rejections(&mut self.world);
         // Every input changes the monitor, and a refused one as well.
-        r.always(self.world.extent(MONITOR));
+        r.always.push(self.world.extent(MONITOR));
         let done = r.judge(&mut self.world, "dab_guard", |w| {
             let (model, monitor) = (w.pointer(model), w.pointer(monitor));
             let (input, outputs) = (w.pointer::<f32>(input), w.pointer(outputs));

@@ -194,7 +194,7 @@ pub struct Rules {
     /// Scratch within them, which means nothing, and what counts refused calls: it may change on an error, too.
     within: Vec<Span>,
     /// What a refused call may change whatever lies over it.
-    always: Vec<Span>,
+    pub always: Vec<Span>,
     /// Results that say after an error that they are none: 0 behind so many bytes.
     emptied: Vec<(Span, usize)>,
 }
@@ -376,11 +376,6 @@ impl Rules {
     /// Memory that a refused call may change, too.
     pub fn counts(&mut self, span: Span) {
         self.within.push(span);
-    }
-
-    /// Memory that a refused call may change whatever lies over it.
-    pub fn always(&mut self, span: Span) {
-        self.always.push(span);
     }
 
     /// A result that is 0 after an error, but for its first `kept` bytes.
