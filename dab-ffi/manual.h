@@ -157,8 +157,9 @@ typedef int32_t dab_status;
 /* ---------------------------------------------------------------------------------------------------------------- *
  * STATUS NUMBERS
  *
- * -1 to -18: the call is refused. These are mistakes in the program, except DAB_ERR_NON_FINITE (a broken sensor, say),
- * DAB_ERR_NOT_CALIBRATED, DAB_ERR_SAVED_STATE, DAB_ERR_MEMORY_FULL and DAB_ERR_UNKNOWN_MEMBER (the library is too old).
+ * -1 to -19: the call is refused. These are mistakes in the program, except DAB_ERR_NON_FINITE and DAB_ERR_SATURATED (a
+ * broken sensor, say), DAB_ERR_NOT_CALIBRATED, DAB_ERR_SAVED_STATE, DAB_ERR_MEMORY_FULL and DAB_ERR_UNKNOWN_MEMBER (the
+ * library is too old).
  * -20, -21: never use this model on this machine. -22 to -24: the artifact does not have what was asked for. -30: files.
  * -100 and below: the artifact is damaged, of another version, or breaks a rule of the format. A number never gets
  * another meaning.

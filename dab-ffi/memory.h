@@ -48,6 +48,22 @@ extern "C" {
 @memory saved@
 
 /* ---------------------------------------------------------------------------------------------------------------- *
+ * STATE IN FLASH: two slots, written in turn. A power cut at any byte leaves the old or the new state.
+ *
+ *     static unsigned char ram[DAB_SLOT_HEAD_BYTES + STATE_BYTES];
+ *     uint32_t sequence = 0;
+ *     size_t bytes = 0;
+ *     int32_t newest = dab_slot_newest(flash[0], flash[1], SLOT_BYTES, &sequence, &bytes);
+ *     if (newest >= 0) s = dab_memory_restore(memory, flash[newest] + DAB_SLOT_HEAD_BYTES, bytes);
+ *
+ *     s = dab_memory_save(memory, ram + DAB_SLOT_HEAD_BYTES, STATE_BYTES);     (dab_memory_statistics.saved_bytes of them)
+ *     if (s == DAB_OK) s = dab_slot_seal(ram, sizeof ram, sequence + 1, saved_bytes);
+ *     if (s == DAB_OK) write ram to flash[newest == 0 ? 1 : 0], and go on with that slot as the newest
+ * ---------------------------------------------------------------------------------------------------------------- */
+
+@slots@
+
+/* ---------------------------------------------------------------------------------------------------------------- *
  * A MODEL AND A MEMORY: encode an input, teach it, assess with what was taught.
  * ---------------------------------------------------------------------------------------------------------------- */
 

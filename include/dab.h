@@ -405,8 +405,9 @@ DAB_API DAB_WARN_UNUSED dab_status dab_exploration_restore(dab_exploration *expl
 /* ---------------------------------------------------------------------------------------------------------------- *
  * STATUS NUMBERS
  *
- * -1 to -18: the call is refused. These are mistakes in the program, except DAB_ERR_NON_FINITE (a broken sensor, say),
- * DAB_ERR_NOT_CALIBRATED, DAB_ERR_SAVED_STATE, DAB_ERR_MEMORY_FULL and DAB_ERR_UNKNOWN_MEMBER (the library is too old).
+ * -1 to -19: the call is refused. These are mistakes in the program, except DAB_ERR_NON_FINITE and DAB_ERR_SATURATED (a
+ * broken sensor, say), DAB_ERR_NOT_CALIBRATED, DAB_ERR_SAVED_STATE, DAB_ERR_MEMORY_FULL and DAB_ERR_UNKNOWN_MEMBER (the
+ * library is too old).
  * -20, -21: never use this model on this machine. -22 to -24: the artifact does not have what was asked for. -30: files.
  * -100 and below: the artifact is damaged, of another version, or breaks a rule of the format. A number never gets
  * another meaning.
@@ -431,6 +432,8 @@ DAB_API DAB_WARN_UNUSED dab_status dab_exploration_restore(dab_exploration *expl
 #define DAB_ERR_RATES (-16)                  /* A false-alarm rate is not 0 < unfamiliar <= doubtful < 1. */
 #define DAB_ERR_ARTIFACT_MISALIGNED (-17)    /* The artifact does not start at a multiple of 4 bytes. */
 #define DAB_ERR_MEMORY_FULL (-18)            /* There is no place for another taught code. */
+/* A value is 2^50 or larger, where all inputs look alike: it cannot be taught. */
+#define DAB_ERR_SATURATED (-19)
 #define DAB_ERR_SELF_TEST (-20)              /* A known answer came out differently: do not use the model here. */
 #define DAB_ERR_SELF_TEST_DIGEST (-21)       /* Known answers agree, but not all bits behind them. */
 /* The artifact has no training means of its inputs, and none were given. */

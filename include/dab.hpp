@@ -77,6 +77,13 @@ class [[nodiscard]] result {
   dab::status status_;
 };
 
+// What a call filled in, if it succeeded.
+template <class T>
+result<T> make(dab_status number, const T &value) noexcept {
+  if (number == DAB_OK) return result<T>(value);
+  return result<T>(dab::status(number));
+}
+
 // dab_assessment, with `size` set and no verdict until a call gives one.
 struct assessment : dab_assessment {
   // As after an error: the answer that trusts nothing.
@@ -170,9 +177,7 @@ class model_ref {
     return {seconds, s};
   }
   [[nodiscard]] result<assessment> assess(span<const float> input, span<float> scratch) const noexcept {
-    assessment out;
-    const auto s = dab_assess(handle_, input.data(), input.size(), scratch.data(), scratch.size_bytes(), &out);
-    return {out, s};
+    return answer(dab_assess, handle_, input.data(), input.size(), scratch.data(), scratch.size_bytes());
   }
   // As many inputs as there are assessments.
   [[nodiscard]] status assess_batch(span<const float> inputs, span<float> scratch,
@@ -185,10 +190,8 @@ class model_ref {
   }
   [[nodiscard]] result<assessment> predict(span<const float> input, span<float> outputs,
                                            span<float> scratch) const noexcept {
-    assessment out;
-    const auto s = dab_predict(handle_, input.data(), input.size(), outputs.data(), outputs.size(), scratch.data(),
-                               scratch.size_bytes(), &out);
-    return {out, s};
+    return answer(dab_predict, handle_, input.data(), input.size(), outputs.data(), outputs.size(), scratch.data(),
+                  scratch.size_bytes());
   }
   // As many inputs as there are assessments, and as many outputs for each as the model has.
   [[nodiscard]] status predict_batch(span<const float> inputs, span<float> outputs, span<float> scratch,
@@ -203,11 +206,24 @@ class model_ref {
   [[nodiscard]] result<assessment> explain(span<const float> input, span<float> distances, span<float> assignment,
                                            span<float> dimensions, span<float> scratch) const noexcept {
     if (distances.size() != assignment.size()) return status(DAB_ERR_OUTPUT_LENGTH);
-    assessment out;
-    const auto s = dab_explain(handle_, input.data(), input.size(), distances.data(), assignment.data(),
-                               distances.size(), dimensions.data(), dimensions.size(), scratch.data(),
-                               scratch.size_bytes(), &out);
-    return {out, s};
+    return answer(dab_explain, handle_, input.data(), input.size(), distances.data(), assignment.data(),
+                  distances.size(), dimensions.data(), dimensions.size(), scratch.data(), scratch.size_bytes());
+  }
+
+  // What the encoder makes of an input: as many means and standard deviations as dab_shape.dim. A memory observes them.
+  [[nodiscard]] status encode(span<const float> input, span<float> mean, span<float> std, span<float> scratch) const noexcept {
+    if (mean.size() != std.size()) return DAB_ERR_OUTPUT_LENGTH;
+    return dab_encode(handle_, input.data(), input.size(), mean.data(), std.data(), mean.size(), scratch.data(),
+                      scratch.size_bytes());
+  }
+  // "This is normal now": teaches a dab::memory of dimension dab_shape.dim, and assesses with it. See dab_teach.
+  template <class Memory>
+  [[nodiscard]] result<assessment> teach(Memory &memory, span<const float> input, span<float> scratch) const noexcept {
+    return answer(dab_teach, handle_, memory.handle(), input.data(), input.size(), scratch.data(), scratch.size_bytes());
+  }
+  template <class Memory>
+  [[nodiscard]] result<assessment> assess_taught(Memory &memory, span<const float> input, span<float> scratch) const noexcept {
+    return answer(dab_assess_taught, handle_, memory.handle(), input.data(), input.size(), scratch.data(), scratch.size_bytes());
   }
 
   // Floats of scratch for attribute and assess_without.
@@ -220,20 +236,16 @@ class model_ref {
                                              span<const std::uint32_t> groups = {},
                                              span<const float> means = {}) const noexcept {
     if (wrong(groups.size(), input.size()) || wrong(means.size(), input.size())) return status(DAB_ERR_LENGTH);
-    assessment out;
-    const auto s = dab_attribute(handle_, input.data(), input.size(), given(means), given(groups), nullptr,
-                                 score.data(), score.size(), scratch.data(), scratch.size_bytes(), &out);
-    return {out, s};
+    return answer(dab_attribute, handle_, input.data(), input.size(), given(means), given(groups), nullptr,
+                  score.data(), score.size(), scratch.data(), scratch.size_bytes());
   }
   // The assessment with one input, or one group, at its mean.
   [[nodiscard]] result<assessment> assess_without(span<const float> input, std::uint32_t group, span<float> scratch,
                                                   span<const std::uint32_t> groups = {},
                                                   span<const float> means = {}) const noexcept {
     if (wrong(groups.size(), input.size()) || wrong(means.size(), input.size())) return status(DAB_ERR_LENGTH);
-    assessment out;
-    const auto s = dab_assess_without(handle_, input.data(), input.size(), given(means), given(groups), group,
-                                      scratch.data(), scratch.size_bytes(), &out);
-    return {out, s};
+    return answer(dab_assess_without, handle_, input.data(), input.size(), given(means), given(groups), group,
+                  scratch.data(), scratch.size_bytes());
   }
   [[nodiscard]] status means(span<float> out) const noexcept {
     return dab_model_means(handle_, out.data(), out.size());
@@ -259,10 +271,12 @@ class model_ref {
   static constexpr const T *given(span<const T> values) noexcept {
     return values.size() == 0 ? nullptr : values.data();
   }
-  template <class T>
-  static result<T> make(dab_status number, const T &value) noexcept {
-    if (number == DAB_OK) return result<T>(value);
-    return result<T>(dab::status(number));
+  // A call whose last argument is an assessment.
+  template <class F, class... A>
+  static result<assessment> answer(F function, A... arguments) noexcept {
+    assessment out;
+    const auto s = function(arguments..., &out);
+    return {out, s};
   }
 
   dab_model *handle_;
@@ -331,9 +345,7 @@ class monitor {
   }
   [[nodiscard]] result<monitor_statistics> statistics() const noexcept {
     monitor_statistics out;
-    const auto number = dab_monitor_stats(&words_, &out);
-    if (number != DAB_OK) return status(number);
-    return out;
+    return make(dab_monitor_stats(&words_, &out), out);
   }
   // Bits of DAB_WHY_; 0 while the state is nominal.
   [[nodiscard]] std::uint32_t why() const noexcept { return dab_monitor_why(&words_); }
@@ -341,9 +353,7 @@ class monitor {
   [[nodiscard]] result<dab_event> event(std::uint32_t back) const noexcept {
     dab_event out{};
     out.size = sizeof out;
-    const auto number = dab_monitor_event(&words_, back, &out);
-    if (number != DAB_OK) return status(number);
-    return out;
+    return make(dab_monitor_event(&words_, back, &out), out);
   }
   [[nodiscard]] status reset() noexcept { return dab_monitor_reset(&words_); }
   [[nodiscard]] status save(span<unsigned char> bytes) const noexcept {
@@ -462,9 +472,7 @@ class memory {
   [[nodiscard]] result<dab_memory_statistics> statistics() noexcept {
     dab_memory_statistics out{};
     out.size = sizeof out;
-    const auto number = dab_memory_stats(handle_, &out);
-    if (number != DAB_OK) return status(number);
-    return out;
+    return make(dab_memory_stats(handle_, &out), out);
   }
   [[nodiscard]] status save(span<unsigned char> bytes) noexcept {
     return dab_memory_save(handle_, bytes.data(), bytes.size());
@@ -479,9 +487,7 @@ class memory {
     if (std.size() != 0 && std.size() != mean.size()) return status(DAB_ERR_LENGTH);
     dab_novelty out{};
     out.size = sizeof out;
-    const auto number = function(handle_, mean.data(), std.size() == 0 ? nullptr : std.data(), mean.size(), &out);
-    if (number != DAB_OK) return status(number);
-    return out;
+    return make(function(handle_, mean.data(), std.size() == 0 ? nullptr : std.data(), mean.size(), &out), out);
   }
 
   std::uint64_t storage_[DAB_MEMORY_BYTES(Codes, Dim) / 8] = {};

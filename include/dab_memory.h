@@ -121,7 +121,8 @@ DAB_API DAB_WARN_UNUSED dab_status dab_memory_observe_batch(dab_memory *memory, 
 
 /* "This is normal": makes a code of the input that is never forgotten; or, if a taught code is within `spawn` nats,
  * improves that one. The answer says how far the input was from what was taught before.
- * Returns as dab_memory_assess, or DAB_ERR_MEMORY_FULL; then nothing changes. */
+ * Returns as dab_memory_assess, DAB_ERR_MEMORY_FULL, or DAB_ERR_SATURATED if a value is so large (2^50) that all larger ones look
+ * alike; then nothing changes. */
 DAB_API DAB_WARN_UNUSED dab_status dab_memory_teach(dab_memory *memory, const float *mean, const float *std,
     size_t dim, dab_novelty *out);
 
@@ -149,6 +150,35 @@ DAB_API DAB_WARN_UNUSED dab_status dab_memory_save(dab_memory *memory, void *byt
 DAB_API DAB_WARN_UNUSED dab_status dab_memory_restore(dab_memory *memory, const void *bytes, size_t byte_count);
 
 /* ---------------------------------------------------------------------------------------------------------------- *
+ * STATE IN FLASH: two slots, written in turn. A power cut at any byte leaves the old or the new state.
+ *
+ *     static unsigned char ram[DAB_SLOT_HEAD_BYTES + STATE_BYTES];
+ *     uint32_t sequence = 0;
+ *     size_t bytes = 0;
+ *     int32_t newest = dab_slot_newest(flash[0], flash[1], SLOT_BYTES, &sequence, &bytes);
+ *     if (newest >= 0) s = dab_memory_restore(memory, flash[newest] + DAB_SLOT_HEAD_BYTES, bytes);
+ *
+ *     s = dab_memory_save(memory, ram + DAB_SLOT_HEAD_BYTES, STATE_BYTES);     (dab_memory_statistics.saved_bytes of them)
+ *     if (s == DAB_OK) s = dab_slot_seal(ram, sizeof ram, sequence + 1, saved_bytes);
+ *     if (s == DAB_OK) write ram to flash[newest == 0 ? 1 : 0], and go on with that slot as the newest
+ * ---------------------------------------------------------------------------------------------------------------- */
+
+#define DAB_SLOT_HEAD_BYTES 16 /* Bytes of a slot before its state. */
+
+/* Makes a slot of `slot`, in RAM: a state of state_bytes bytes lies behind its first DAB_SLOT_HEAD_BYTES bytes, which are filled
+ * in. sequence: that of the newest slot and 1, or 0 for the first. Then write the DAB_SLOT_HEAD_BYTES + state_bytes bytes to
+ * flash, over the slot that does not hold the newest state.
+ * Returns DAB_OK, or DAB_ERR_TOO_SMALL if the slot is shorter than that. */
+DAB_API DAB_WARN_UNUSED dab_status dab_slot_seal(void *slot, size_t slot_bytes, uint32_t sequence,
+    size_t state_bytes);
+
+/* Which of two slots of slot_bytes bytes each, as they lie in flash, has the newest whole state: 0 or 1. *sequence is its
+ * number, and its *state_bytes bytes lie behind the first DAB_SLOT_HEAD_BYTES ones.
+ * Returns 0, 1, or an error: DAB_ERR_SAVED_STATE if neither slot is whole. After an error nothing is written. */
+DAB_API DAB_WARN_UNUSED dab_status dab_slot_newest(const void *first, const void *second, size_t slot_bytes,
+    uint32_t *sequence, size_t *state_bytes);
+
+/* ---------------------------------------------------------------------------------------------------------------- *
  * A MODEL AND A MEMORY: encode an input, teach it, assess with what was taught.
  * ---------------------------------------------------------------------------------------------------------------- */
 
@@ -160,7 +190,8 @@ DAB_API DAB_WARN_UNUSED dab_status dab_encode(const dab_model *model, const floa
 
 /* Teaches `memory`, whose `dim` is dab_shape.dim, that an input of `model` is normal. Its code is at least as wide as the
  * model's codes are on average. The answer is that of dab_assess_taught afterwards.
- * Returns as dab_assess, DAB_ERR_LENGTH if the memory has another dimension, or DAB_ERR_MEMORY_FULL. */
+ * Returns as dab_assess, DAB_ERR_LENGTH if the memory has another dimension, DAB_ERR_MEMORY_FULL, or DAB_ERR_SATURATED if a
+ * value is so large (2^50 or more, or in what the encoder makes of it) that every broken sensor would be normal with it. */
 DAB_API DAB_WARN_UNUSED dab_status dab_teach(const dab_model *model, dab_memory *memory, const float *input,
     size_t inputs, void *scratch, size_t scratch_bytes, dab_assessment *out);
 

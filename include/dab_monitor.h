@@ -60,7 +60,7 @@ typedef struct dab_monitor_config {
     uint32_t size;         /* sizeof(dab_monitor_config), set by the caller. */
     float enter;           /* A score above this votes for the alarm (see dab_threshold). */
     float exit;            /* A score at or below this votes for recovery; at most `enter`. */
-    uint32_t window;       /* How many of the last inputs vote, 1 to 2097120. */
+    uint32_t window;       /* How many of the last inputs vote, 1 to 2097120; above 32, within a thirty-second. */
     uint32_t enter_votes;  /* Votes that raise the alarm, 1 to window. */
     uint32_t exit_votes;   /* Votes that end it, 1 to window. */
     uint32_t min_dwell;    /* Ticks that an alarm lasts at least. It never delays one. */

@@ -4,7 +4,8 @@
 use dab_core::artifact::schema::{CovarianceKind, TAUGHT};
 use dab_core::artifact::taught::add_taught;
 use dab_core::artifact::{AlignedBytes, ArtifactError, Part};
-use dab_core::memory::{Config, Head, MemoryView, storage_len};
+use dab_core::memory::{Config, Head, MemoryError, MemoryView, Width, storage_len};
+use dab_core::teach::TeachError;
 use dab_core::{Model, Verdict};
 use dab_tests::patch::{seal, word};
 use dab_tests::repository;
@@ -67,6 +68,45 @@ fn taught_codes_in_the_file_give_the_bits_of_a_memory_and_only_lower() {
         });
     }
     assert!(lowered > 500, "{lowered}");
+}
+
+#[test]
+fn what_lies_at_the_end_of_the_domain_is_not_taught() {
+    const END: f32 = (1u64 << 50) as f32;
+    let mut random = Random(30);
+    for round in 0..60 {
+        let kind = random.pick(&CovarianceKind::ALL);
+        let spec = any(&mut random, kind, 1.0);
+        let bytes = AlignedBytes::from(&*spec.to_bytes().expect("a model"));
+        let model = bytes.model().expect("a model");
+        let (dim, mut scratch) = (model.shape().dim, vec![0.0; model.scratch_len()]);
+        let mut head = Head::new(Config::DEFAULT).expect("settings");
+        let mut storage = vec![0.0; storage_len(PLACES, dim)];
+        let mut memory = MemoryView::new(&mut head, PLACES, dim, &mut storage).expect("a memory");
+        let sound = random.floats(spec.inputs, 2.0);
+        model.teach(&mut memory, &sound, &mut scratch).expect("a place");
+        let before = memory.assess_taught(&vec![0.0; dim], Width::EveryStd(1.0)).expect("a Gaussian");
+        for value in [1e30, -1e30, f32::MAX, END, -END] {
+            let mut broken = sound.clone();
+            broken[round % spec.inputs] = value;
+            let refused = model.teach(&mut memory, &broken, &mut scratch);
+            assert_eq!(refused, Err(TeachError::Memory(MemoryError::Saturated)), "round {round}, {value}");
+        }
+        // The same of a memory alone, for a mean and for a deviation.
+        let mut mean = vec![0.5; dim];
+        mean[round % dim] = -END;
+        assert_eq!(memory.teach(&mean, Width::EveryStd(1.0), None), Err(MemoryError::Saturated));
+        assert_eq!(memory.teach(&vec![0.5; dim], Width::EveryStd(1e8), None), Err(MemoryError::Saturated));
+        let wide = vec![END; dim];
+        let base = memory.teach(&vec![0.5; dim], Width::EveryStd(1.0), Some(&wide));
+        assert_eq!(base, Err(MemoryError::Saturated));
+        let after = memory.assess_taught(&vec![0.0; dim], Width::EveryStd(1.0)).expect("a Gaussian");
+        assert_eq!((memory.pinned(), after), (1, before), "a refused call changes nothing");
+        // One step inside the domain it is taught: the line is drawn there and nowhere else.
+        mean[round % dim] = -END.next_down();
+        memory.teach(&mean, Width::EveryStd(1.0), None).expect("a place");
+        assert_eq!(memory.pinned(), 2);
+    }
 }
 
 /// Samples of the current in a window of the motor task; one of the voltage follows.

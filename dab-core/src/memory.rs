@@ -233,7 +233,8 @@ impl<'a> MemoryView<'a> {
     /// it is given. The answer says how far it was from what was taught before.
     ///
     /// # Errors
-    /// As [`MemoryView::assess`], and when a new code is needed and there is no place. Nothing changes then.
+    /// As [`MemoryView::assess`]; when a mean or a variance lies at the end of the numeric domain, ±2⁵⁰; and when a new code is needed
+    /// and there is no place. Nothing changes then.
     pub fn teach(
         &mut self,
         mean: &[f32],
@@ -250,6 +251,9 @@ impl<'a> MemoryView<'a> {
                 let b = domain_variance(b);
                 *v = if b > *v { b } else { *v };
             }
+        }
+        if self.input.iter().any(|values| values.iter().any(|x| x.abs() >= LARGEST)) {
+            return Err(MemoryError::Saturated);
         }
         let expected = self.score(self.head.pinned);
         let known = self.head.pinned > 0 && expected.nearest_distance <= self.head.config.spawn;

@@ -25,6 +25,7 @@ use crate::linalg::jacobi::MAX_DIM;
 use crate::memory::{MemoryError, MemoryView, Novelty, Width};
 use crate::model::{Assessment, Model};
 use crate::pass::Evaluation;
+use crate::scalar::LARGEST;
 
 /// Why something was not taught or assessed. Nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +33,7 @@ use crate::pass::Evaluation;
 pub enum TeachError {
     /// The model refused the input.
     Input(InputError),
-    /// The memory refused the model's Gaussian: another dimension, or no place.
+    /// The memory refused the model's Gaussian: another dimension, no place, or an input beyond the numeric domain.
     Memory(MemoryError),
 }
 
@@ -52,7 +53,8 @@ impl Model<'_> {
     /// from what was taught before.
     ///
     /// # Errors
-    /// As [`Model::assess`], and when the memory has another dimension or no place.
+    /// As [`Model::assess`], when the memory has another dimension or no place, and when a value of the input, or what the
+    /// encoder makes of it, lies at the end of the numeric domain, ±2⁵⁰: a code there would be that of every broken sensor.
     pub fn teach(
         &self,
         memory: &mut MemoryView<'_>,
@@ -60,6 +62,9 @@ impl Model<'_> {
         scratch: &mut [f32],
     ) -> Result<Novelty, TeachError> {
         let gaussian = self.encode(input, scratch).map_err(TeachError::Input)?;
+        if input.iter().any(|x| x.abs() >= LARGEST) {
+            return Err(TeachError::Memory(MemoryError::Saturated));
+        }
         let mut base = [0.0; MAX_DIM];
         self.codebook.mean_variance_into(&mut base);
         let base = base.get(..self.codebook.dim);

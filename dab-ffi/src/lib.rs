@@ -35,6 +35,7 @@ pub mod explore;
 pub mod ellipse;
 pub mod memory;
 pub mod saved;
+pub mod slots;
 pub mod taught;
 
 #[cfg(feature = "host")]

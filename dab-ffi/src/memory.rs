@@ -10,7 +10,7 @@ use dab_core::memory::{
 use crate::ptr::{self, Results, Sized32, Span, Tagged, span};
 use crate::status::{
     self, DAB_ERR_CONFIG, DAB_ERR_LENGTH, DAB_ERR_MEMORY_FULL, DAB_ERR_NON_FINITE, DAB_ERR_NULL,
-    DAB_ERR_OUTPUT_LENGTH, DAB_ERR_TOO_SMALL, Result, Status,
+    DAB_ERR_OUTPUT_LENGTH, DAB_ERR_SATURATED, DAB_ERR_TOO_SMALL, Result, Status,
 };
 
 /// Bytes of a memory besides its codes, see DAB_MEMORY_BYTES.
@@ -158,6 +158,7 @@ pub(crate) fn of(error: &MemoryError) -> Status {
         MemoryError::Length { .. } => DAB_ERR_LENGTH,
         MemoryError::NonFinite { .. } => DAB_ERR_NON_FINITE,
         MemoryError::Full { .. } => DAB_ERR_MEMORY_FULL,
+        MemoryError::Saturated => DAB_ERR_SATURATED,
         MemoryError::Storage { .. } => DAB_ERR_TOO_SMALL,
         // A deviation that is not above 0, a shape, the number of a code.
         _ => DAB_ERR_CONFIG,
@@ -375,7 +376,8 @@ pub unsafe extern "C" fn dab_memory_observe_batch(
 
 /// "This is normal": makes a code of the input that is never forgotten; or, if a taught code is within `spawn` nats,
 /// improves that one. The answer says how far the input was from what was taught before.
-/// Returns as dab_memory_assess, or DAB_ERR_MEMORY_FULL; then nothing changes.
+/// Returns as dab_memory_assess, DAB_ERR_MEMORY_FULL, or DAB_ERR_SATURATED if a value is so large (2^50) that all larger ones look
+/// alike; then nothing changes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_memory_teach(
     memory: *mut Memory,

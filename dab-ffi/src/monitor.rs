@@ -44,7 +44,7 @@ pub struct MonitorConfig {
     pub enter: f32,
     /// A score at or below this votes for recovery; at most `enter`.
     pub exit: f32,
-    /// How many of the last inputs vote, 1 to 2097120.
+    /// How many of the last inputs vote, 1 to 2097120; above 32, within a thirty-second.
     pub window: u32,
     /// Votes that raise the alarm, 1 to window.
     pub enter_votes: u32,

@@ -48,6 +48,8 @@ pub const DAB_ERR_RATES: i32 = -16;
 pub const DAB_ERR_ARTIFACT_MISALIGNED: i32 = -17;
 /// There is no place for another taught code.
 pub const DAB_ERR_MEMORY_FULL: i32 = -18;
+/// A value is 2^50 or larger, where all inputs look alike: it cannot be taught.
+pub const DAB_ERR_SATURATED: i32 = -19;
 /// A known answer came out differently: do not use the model here.
 pub const DAB_ERR_SELF_TEST: i32 = -20;
 /// Known answers agree, but not all bits behind them.
@@ -134,6 +136,7 @@ pub const ALL: &[(Status, &CStr)] = &[
     (DAB_ERR_RATES, c"a false-alarm rate is not 0 < unfamiliar <= doubtful < 1"),
     (DAB_ERR_ARTIFACT_MISALIGNED, c"the artifact does not start at a multiple of 4 bytes"),
     (DAB_ERR_MEMORY_FULL, c"every place of the memory is taken"),
+    (DAB_ERR_SATURATED, c"a value is too large to be taught"),
     (DAB_ERR_SELF_TEST, c"self-test failed: a known answer differs"),
     (DAB_ERR_SELF_TEST_DIGEST, c"self-test failed: bits of distances or outputs differ"),
     (DAB_ERR_NO_MEANS, c"the artifact has no training means, and none were given"),

@@ -79,7 +79,8 @@ unsafe fn encode(
 
 /// Teaches `memory`, whose `dim` is dab_shape.dim, that an input of `model` is normal. Its code is at least as wide as the
 /// model's codes are on average. The answer is that of dab_assess_taught afterwards.
-/// Returns as dab_assess, DAB_ERR_LENGTH if the memory has another dimension, or DAB_ERR_MEMORY_FULL.
+/// Returns as dab_assess, DAB_ERR_LENGTH if the memory has another dimension, DAB_ERR_MEMORY_FULL, or DAB_ERR_SATURATED if a
+/// value is so large (2^50 or more, or in what the encoder makes of it) that every broken sensor would be normal with it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_teach(
     model: *const Handle,

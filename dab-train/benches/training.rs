@@ -22,6 +22,8 @@ use dab_train::{
         data::{ImageSet, Labelled, Pixels},
         learn::{
             images,
+            machines::Machines,
+            mpi,
             run::{self, Setting},
         },
         measure::cost::Cost,
@@ -71,6 +73,12 @@ struct Args {
     /// Epochs to measure [default: 300 of the small shape, 3 of the others]
     #[arg(long)]
     epochs: Option<usize>,
+    /// Examples of a step [default: the shape's]
+    #[arg(long)]
+    batch: Option<usize>,
+    /// Share every step among the processes that mpirun started, and print one row of a table (`tests/mpi --rates` does)
+    #[arg(long, conflicts_with = "pytorch")]
+    mpi: bool,
     /// Compare with PyTorch on the CPU, of this Python
     #[arg(long, value_name = "PYTHON", num_args = 0..=1, require_equals = true, default_missing_value = "python3")]
     pytorch: Option<String>,
@@ -103,6 +111,9 @@ struct Measured {
     cpu_seconds: Option<f64>,
     /// The most memory that the process ever held; where the system tells.
     peak_bytes: Option<u64>,
+    /// Bytes that this process gave to the others while the network learnt, in one epoch.
+    #[serde(default)]
+    sent: u64,
 }
 
 impl Measured {
@@ -116,9 +127,16 @@ impl Work {
         let (text, rows, inputs, classes, epochs) = match args.shape {
             Shape::Small => (include_str!("small.toml"), 691, 8, 0, 300),
             Shape::Large => (include_str!("large.toml"), 4 * 256, 2048, 1000, 3),
-            Shape::Wrn16 | Shape::Wrn28 => (include_str!("wrn.toml"), 2 * 128, CHANNELS * SIDE * SIDE, 10, 3),
+            Shape::Wrn16 | Shape::Wrn28 => {
+                let batch = args.batch.unwrap_or(128);
+                (include_str!("wrn.toml"), 2 * batch, CHANNELS * SIDE * SIDE, 10, 3)
+            }
         };
         let mut experiment = Experiment::parse(text)?;
+        if let Some(batch) = args.batch {
+            ensure!(batch > 0, "--batch starts at 1");
+            experiment.training.batch = batch;
+        }
         if let Some(images) = &mut experiment.backbone.images {
             let (depth, width) = if args.shape == Shape::Wrn16 { (16, 1) } else { (28, 10) };
             images.network = Architecture::WideResnet { depth, width };
@@ -148,6 +166,23 @@ impl Work {
 
     fn labels(&self) -> Vec<u32> {
         (0..self.rows).map(|row| (row % self.classes) as u32).collect()
+    }
+
+    /// Gradient steps of an epoch.
+    fn steps(&self) -> f64 {
+        self.rows.div_ceil(self.experiment.training.batch) as f64
+    }
+
+    /// What process 0 says of all of them, as a row of Markdown: batch, processes, milliseconds of a step, examples a second,
+    /// bytes that this process sent in a step.
+    fn row(&self, own: Measured, machines: Option<&Machines>) -> Option<String> {
+        let (index, count) = machines.map_or((0, 1), |machines| (machines.place.index, machines.place.count));
+        let (steps, batch) = (self.steps(), self.experiment.training.batch);
+        let step = own.network / steps;
+        let sent = own.sent as f64 / steps;
+        (index == 0).then(|| {
+            format!("| {batch} | {count} | {:.0} | {:.2} | {sent:.0} |", 1e3 * step, batch as f64 / step)
+        })
     }
 
     /// Standard normal inputs, and targets that have nothing to do with them.
@@ -185,14 +220,14 @@ impl Work {
 
     /// Trains, and times what can be seen from outside: gradient steps and ends of epochs.
     fn measure(&self, setting: &Setting) -> Result<Measured> {
-        let mut watch = Watch::default();
+        let mut watch = Watch { machines: setting.machines.clone(), ..Watch::default() };
         match self.experiment.backbone.images {
             Some(_) => images::train(&self.experiment, &self.images(), None, setting, &mut watch)?,
             None => run::train(&self.experiment, &self.split(), setting, &mut watch)?,
         };
         let cpu = cpu_seconds().zip(watch.cpu).map(|(end, start)| (end - start) / self.epochs as f64);
         let [network, codebook] = watch.fastest.map(|time| time.as_secs_f64());
-        Ok(Measured { network, codebook, cpu_seconds: cpu, peak_bytes: peak_bytes() })
+        Ok(Measured { network, codebook, cpu_seconds: cpu, peak_bytes: peak_bytes(), sent: watch.spent })
     }
 }
 
@@ -205,12 +240,32 @@ struct Watch {
     fastest: [Duration; 2],
     /// Processor time before the first measured epoch.
     cpu: Option<f64>,
+    machines: Option<Arc<Machines>>,
+    /// Bytes sent when the epoch began and when its last gradient step ended, and between the two in the last whole epoch.
+    sent: [u64; 2],
+    spent: u64,
+}
+
+impl Watch {
+    fn sent(&self) -> u64 {
+        self.machines.as_ref().map_or(0, |machines| machines.sent())
+    }
 }
 
 impl Default for Watch {
     fn default() -> Self {
         let now = Instant::now();
-        Self { epochs: 0, begun: now, stepped: now, fastest: [Duration::MAX; 2], cpu: None }
+        let fastest = [Duration::MAX; 2];
+        Self {
+            epochs: 0,
+            begun: now,
+            stepped: now,
+            fastest,
+            cpu: None,
+            machines: None,
+            sent: [0; 2],
+            spent: 0,
+        }
     }
 }
 
@@ -225,10 +280,13 @@ impl Observer for Watch {
             self.fastest = [0, 1].map(|half| self.fastest[half].min(spent[half]));
         }
         self.begun = now;
+        self.spent = self.sent[1] - self.sent[0];
+        self.sent[0] = self.sent();
     }
 
     fn step(&mut self, _: &Moment) {
         self.stepped = Instant::now();
+        self.sent[1] = self.sent();
     }
 }
 
@@ -265,16 +323,23 @@ fn main() -> Result<()> {
     let named = std::env::var("RAYON_NUM_THREADS").ok().and_then(|threads| threads.parse().ok());
     let threads = named.map_or_else(|| std::thread::available_parallelism().map(usize::from), Ok)?;
     let work = Work::new(&args, threads)?;
+    let machines = if args.mpi { mpi::join()?.map(Arc::new) } else { None };
     let device = args.device.open()?;
-    let setting = Setting { seed: 0, device, checkpoint: None, resume: false, machines: None };
+    let setting = Setting { seed: 0, device, checkpoint: None, resume: false, machines };
     let own = work.measure(&setting)?;
+    if args.mpi {
+        if let Some(row) = work.row(own, setting.machines.as_deref()) {
+            println!("{row}");
+        }
+        mpi::finish();
+        return Ok(());
+    }
     // There is room for one column beside: PyTorch, or the bottleneck alone.
     let other = args.pytorch.as_ref().map(|python| pytorch(python, &work)).transpose()?;
     let apart = work.bottleneck().filter(|_| other.is_none());
     let apart = apart.map(|work| work.measure(&setting)).transpose()?;
 
-    let batch = work.experiment.training.batch;
-    let steps = work.rows.div_ceil(batch) as f64;
+    let (batch, steps) = (work.experiment.training.batch, work.steps());
     println!("{} rows of {} numbers, batches of {batch}, threads {threads}", work.rows, work.inputs);
     let heading = match (other, apart) {
         (Some(_), _) => "       PyTorch    ratio",

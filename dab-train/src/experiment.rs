@@ -301,7 +301,9 @@ impl Made {
     fn agreement(&self, model: &[u8], task: &Task, scores: &TaskScores) -> Result<Parity> {
         let twice = match self {
             Self::Learnt(_) => Twice::new(model, task, scores)?,
-            Self::Computed(made) => without_gradients::beside_exact(made, task)?,
+            Self::Computed(made) => {
+                Twice::new(&made.bytes, task, &without_gradients::exact(&made.fitted, task)?)?
+            }
         };
         let parity = twice.parity()?;
         parity.check()?;

@@ -57,7 +57,7 @@ pub mod internals {
         pub use crate::export::artifact;
     }
     pub mod learn {
-        pub use crate::learn::{epoch, examples, images, indexed_rows, loss_scaling, run};
+        pub use crate::learn::{epoch, examples, images, indexed_rows, loss_scaling, machines, mpi, run};
     }
     pub mod measure {
         pub use crate::measure::{baselines, cost, evaluate, metrics, parity, stream};

@@ -1,7 +1,7 @@
 //! Image networks on CUDA kernels without a GPU: `tests/accelerators --images SM` runs them on its driver (`tests/cuda`), whose
 //! folder of records is in `DAB_CUDA_DIR`.
 //!
-//! A small network on real pixels learns what it learns on the CPU, in every precision. One step of the published network is counted:
+//! A small network on real pixels learns what it learns on the CPU, in every precision. One step of a published network (`DAB_COUNTED`: resnet50, otherwise WRN-28-10) is counted:
 //! for that the driver runs nothing (`DAB_CUDA_RUN=0`), it only keeps the books.
 
 #![cfg(feature = "cuda")]
@@ -29,10 +29,7 @@ use dab_train::{
             run::Setting,
         },
         measure::cost::Cost,
-        model::{
-            network::{Output, Wanted},
-            resnet::CHANNELS,
-        },
+        model::{network::Output, resnet::CHANNELS},
         support::device::DeviceChoice,
     },
 };
@@ -153,31 +150,51 @@ fn a_small_image_network_agrees_with_the_cpu() {
     }
 }
 
-/// Launches so far, and the most bytes that were allocated, when all work is done.
-fn books(folder: &Path, device: &Device) -> [u64; 2] {
-    device.sync().unwrap();
-    let text = std::fs::read_to_string(folder.join("now.txt")).unwrap();
-    let number = |name: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name));
-        line.unwrap_or_else(|| panic!("no {name} in {text}")).trim().parse().unwrap()
-    };
-    [number("launches "), number("largest use of memory ")]
+/// What the driver has written down when all work is done.
+#[derive(Clone, Copy, Debug)]
+struct Books {
+    launches: u64,
+    /// The most bytes that were allocated.
+    most: u64,
+    /// Bytes that went to the device, and back.
+    copied: [u64; 2],
 }
 
-/// Launches of one step, and the most memory of some.
-fn step(experiment: &Experiment, examples: &Examples, inputs: usize, folder: &Path) -> [u64; 2] {
+impl Books {
+    fn now(folder: &Path, device: &Device) -> Self {
+        device.sync().unwrap();
+        let text = std::fs::read_to_string(folder.join("now.txt")).unwrap();
+        let number = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name));
+            line.unwrap_or_else(|| panic!("no {name} in {text}")).trim().parse().unwrap()
+        };
+        Self {
+            launches: number("launches "),
+            most: number("largest use of memory "),
+            copied: ["bytes to the device ", "bytes from the device "].map(number),
+        }
+    }
+
+    fn since(self, before: Self) -> Self {
+        let copied = [0, 1].map(|way| self.copied[way] - before.copied[way]);
+        Self { launches: self.launches - before.launches, most: self.most, copied }
+    }
+}
+
+/// One step, and the most memory of some.
+fn step(experiment: &Experiment, examples: &Examples, [inputs, classes]: [usize; 2], folder: &Path) -> Books {
     let device = examples.device();
-    let mut model = Rdfc::new(experiment, inputs, Output::Classes(10), 0, &device);
+    let mut model = Rdfc::new(experiment, inputs, Output::Classes(classes), 0, &device);
     let mut found = Vec::new();
     let ended = model.epoch_watched(experiment, examples, &mut |_| {
-        found.push(books(folder, &device));
+        found.push(Books::now(folder, &device));
         if found.len() == 4 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     assert!(ended.is_none());
     // The first step has no momentum to add.
-    let [second, third, fourth] = [1, 2, 3].map(|step| found[step][0]);
-    assert_eq!(fourth - third, third - second, "one step is like another: {found:?}");
-    [fourth - third, found[3][1]]
+    let (third, fourth) = (found[2].since(found[1]), found[3].since(found[2]));
+    assert_eq!(third.launches, fourth.launches, "one step is like another: {found:?}");
+    fourth
 }
 
 /// How far the estimate of `--dry-run` may be from the driver's books.
@@ -186,58 +203,68 @@ const ESTIMATE: f64 = 0.15;
 const SHARE: f64 = 0.15;
 
 #[test]
-fn a_step_of_the_published_network_is_counted() {
-    let Some(folder) = records("a_step_of_the_published_network_is_counted") else { return };
+fn a_step_of_a_published_network_is_counted() {
+    let Some(folder) = records("a_step_of_a_published_network_is_counted") else { return };
     let device = DeviceChoice::Cuda(0).open().unwrap();
-    let file = include_str!("../experiments/cifar10-wrn28-10.toml");
+    let (file, side, classes) = match std::env::var("DAB_COUNTED").as_deref() {
+        Ok("resnet50") => (include_str!("../experiments/imagenet-resnet50-finetune.toml"), 224, 1000),
+        _ => (include_str!("../experiments/cifar10-wrn28-10.toml"), 32, 10),
+    };
     let mut experiment = Experiment::parse(file).unwrap();
     let batch: usize =
         std::env::var("DAB_BATCH").map_or(experiment.training.batch, |text| text.parse().unwrap());
     experiment.training.batch = batch;
+    (experiment.training.accumulate, experiment.training.replicas) = (1, 1);
     let rows = 4 * batch;
-    let labels: Vec<u32> = (0..rows as u32).map(|row| row % 10).collect();
+    let labels: Vec<u32> = (0..rows as u32).map(|row| row % classes).collect();
     // The bottleneck alone, on as many features as the network gives.
     let mut alone = experiment.clone();
     alone.backbone.images = None;
     let features = experiment.backbone.images.as_ref().unwrap().network.features();
     let inputs = burn::tensor::Tensor::<2>::zeros([rows, features], &device);
-    let one_hot = burn::tensor::Tensor::<2>::zeros([rows, 10], &device);
+    let one_hot = burn::tensor::Tensor::<2>::zeros([rows, classes as usize], &device);
     let table = Examples {
-        inputs: Inputs::Table { inputs, wanted: Wanted::Classes(one_hot) },
+        inputs: Inputs::Table { inputs, wanted: one_hot },
         labels: Some(labels.clone()),
         noise: None,
     };
-    let [bottleneck, _] = step(&alone, &table, features, &folder);
+    let bottleneck = step(&alone, &table, [features, classes as usize], &folder);
     drop(table);
 
-    let bytes = vec![0; rows * CHANNELS * 32 * 32];
-    let set = ImageSet::all("black", Arc::new(Pixels::planar(32, bytes, Augment::default())));
+    let bytes = vec![0; rows * CHANNELS * side * side];
+    let set = ImageSet::all("black", Arc::new(Pixels::planar(side, bytes, Augment::default())));
     let normalise = Preprocessing::default().normalise;
     let inputs = set.cols();
     let streamed = Streamed {
         rows: Arc::new(ImageRows { set, normalise }),
-        classes: 10,
+        classes: classes as usize,
         device: device.clone(),
         seed: 0,
         fault: Arc::new(Mutex::new(None)),
     };
     let examples = Examples { inputs: Inputs::Streamed(streamed), labels: Some(labels), noise: None };
-    let [whole, most] = step(&experiment, &examples, inputs, &folder);
+    let whole = step(&experiment, &examples, [inputs, classes as usize], &folder);
 
-    let share = bottleneck as f64 / whole as f64;
+    let share = bottleneck.launches as f64 / whole.launches as f64;
     println!(
-        "wide-resnet-28-10, a step: {whole} launches, of which the bottleneck has {bottleneck}, {:.1} %",
+        "{}, a step: {} launches, of which the bottleneck has {}, {:.1} %",
+        experiment.name,
+        whole.launches,
+        bottleneck.launches,
         100.0 * share
     );
-    let mut model = Rdfc::new(&experiment, inputs, Output::Classes(10), 0, &Device::flex());
+    let [to, from] = whole.copied;
+    println!("{to} bytes to the device and {from} back; the bottleneck alone {:?}", bottleneck.copied);
+    let output = Output::Classes(classes as usize);
+    let mut model = Rdfc::new(&experiment, inputs, output, 0, &Device::flex());
     let parameters = (model.network.parameter_count() + model.codebook.means.len()) as u64;
-    let cost = Cost::of(&experiment, inputs, 10);
-    let estimate = 4 * (3 * parameters + (cost.kept + inputs as u64) * batch as u64);
-    let ratio = estimate as f64 / most as f64;
+    let cost = Cost::of(&experiment, inputs, output.width());
+    let estimate: u64 = cost.memory(experiment.optimiser.rule, parameters, inputs, batch).iter().sum();
+    let ratio = estimate as f64 / whole.most as f64;
     let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
     println!(
         "batch {batch}: at most {:.2} GiB were allocated; --dry-run says {:.2} GiB, {ratio:.2} of that",
-        gib(most),
+        gib(whole.most),
         gib(estimate)
     );
     assert!(share <= SHARE, "{share}");

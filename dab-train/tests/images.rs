@@ -27,7 +27,7 @@ use dab_train::{
             conv::{InitialWeights, Precision},
             network::Output,
             resnet::{Architecture, ResNet},
-            weights::{Classifier, Weights, to_safetensors},
+            weights::{Weights, to_safetensors},
         },
         support::random::Random,
     },
@@ -47,11 +47,12 @@ fn cifar10(test: &str) -> Option<PathBuf> {
     Some(stored::data(test, "cifar10/cifar10_train6k_test2k.npz")?.join("cifar10"))
 }
 
-fn cifar(depth: usize, path: &Path) -> (ResNet, Classifier) {
+/// A network, and weight and bias of the last layer of its file.
+fn cifar(depth: usize, path: &Path) -> (ResNet, [Vec<f32>; 2]) {
     let weights = Weights::read(path).unwrap();
     let mut network = ResNet::new(Architecture::CifarResnet { depth }, InitialWeights::Zero, &Device::flex());
     weights.load(&mut network).unwrap();
-    (network, weights.classifier().unwrap())
+    (network, ["weight", "bias"].map(|part| weights.tensors[&format!("linear.{part}")].values.clone()))
 }
 
 /// The first test images and their labels.
@@ -64,9 +65,9 @@ fn test_images(folder: &Path, count: usize) -> (ImageSet, Vec<u32>) {
 }
 
 /// Share of rows whose largest logit is their label's.
-fn accuracy(features: &Table, classifier: &Classifier, labels: &[u32]) -> f64 {
+fn accuracy(features: &Table, [weight, bias]: &[Vec<f32>; 2], labels: &[u32]) -> f64 {
     let right = features.iter().zip(labels).filter(|(row, label)| {
-        let logits = classifier.weight.values.chunks_exact(row.len()).zip(&classifier.bias.values);
+        let logits = weight.chunks_exact(row.len()).zip(bias);
         let logits: Vec<f32> =
             logits.map(|(w, b)| w.iter().zip(*row).map(|(w, x)| w * x).sum::<f32>() + b).collect();
         logits.iter().all(|&other| other <= logits[**label as usize])

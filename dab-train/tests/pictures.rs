@@ -83,7 +83,7 @@ fn pictures_are_seen_as_torchvision_and_pytorch_see_them() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference/images/by_pytorch").join(file);
         let preprocessing = preprocessing(&stored, resize);
         let how = How { preprocessing, ..How::default() };
-        let images = sources::pictures(vec![path], how).unwrap().images;
+        let images = sources::pictures(vec![path], how).images;
         let mut bytes = vec![0; crop.len()];
         images.read(0, None, &mut bytes).unwrap();
         assert_eq!(bytes, crop, "{file} resized to {resize}: bytes");
@@ -114,7 +114,7 @@ fn the_same_pixels_give_the_same_numbers_from_a_file_and_from_an_array() {
     let augment = Augment { pad: 4, flip: true, ..Augment::default() };
     // 256 before 224 would resize it; a file of the right size is taken as it is.
     let preprocessing = Preprocessing { side: 32, resize: 37, ..Preprocessing::default() };
-    let file = sources::pictures(vec![path], How { preprocessing, augment }).unwrap().images;
+    let file = sources::pictures(vec![path], How { preprocessing, augment }).images;
     let array = Pixels::interleaved(32, picture.as_raw(), augment);
     let (file, array) = (ImageSet::all("x", file), ImageSet::all("x", std::sync::Arc::new(array)));
     for change in [None, Some((1, "epoch 0")), Some((1, "epoch 1"))] {

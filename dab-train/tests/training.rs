@@ -23,7 +23,7 @@ use dab_train::{
             run::{self, Learnt, Setting},
         },
         measure::evaluate::median,
-        model::network::{Output, Wanted},
+        model::network::Output,
         support::random::Random,
     },
 };
@@ -168,8 +168,7 @@ fn a_useless_code_starts_again() {
     let one_hot: Vec<f32> = labels.iter().flat_map(|&label| [1.0 - label as f32, label as f32]).collect();
     let tensor =
         |values: &[f32]| Tensor::from_data(TensorData::new(values.to_vec(), [64, 2]), &Device::flex());
-    let inputs =
-        Inputs::Table { inputs: tensor(&split.inputs.values), wanted: Wanted::Classes(tensor(&one_hot)) };
+    let inputs = Inputs::Table { inputs: tensor(&split.inputs.values), wanted: tensor(&one_hot) };
     let examples = Examples { inputs, labels: Some(labels.clone()), noise: None };
     let after = |reseed_below: f64| {
         let extra = format!(

@@ -6,6 +6,7 @@ pub mod calls;
 pub mod float64;
 pub mod lies;
 pub mod pool;
+#[cfg(feature = "readers")]
 pub mod readers;
 pub mod states;
 
@@ -21,14 +22,17 @@ pub mod total;
 
 // The readers of the host, as they are in dab-train but without burn: with sanitizers everything is compiled anew, and burn would
 // take minutes. They name one another from the root of their crate, so they stand at the root of this one.
+#[cfg(feature = "readers")]
 #[allow(dead_code, unused_imports, reason = "only readers are called")]
 #[path = "../../dab-train/src/data/mod.rs"]
 mod data;
 
+#[cfg(feature = "readers")]
 #[allow(dead_code, reason = "only readers are called")]
 #[path = "../../dab-train/src/error.rs"]
 mod error;
 
+#[cfg(feature = "readers")]
 #[allow(dead_code, reason = "only readers are called")]
 #[path = "../../dab-train/src/support"]
 mod support {
@@ -39,6 +43,7 @@ mod support {
     pub mod settings;
 }
 
+#[cfg(feature = "readers")]
 #[allow(dead_code, reason = "only readers are called")]
 #[path = "../../dab-train/src/export"]
 mod export {
@@ -46,5 +51,6 @@ mod export {
     pub mod pack;
 }
 
+#[cfg(feature = "readers")]
 #[path = "../../dab-train/src/model/weights/file.rs"]
 mod weights;

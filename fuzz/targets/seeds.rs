@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use dab_fuzz::pool;
 use dab_fuzz::specs::Random;
-use dab_fuzz::{pool, readers};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
@@ -17,8 +17,9 @@ fn main() {
         }
         return;
     }
+    #[cfg(feature = "readers")]
     if target == "readers" {
-        for (name, bytes) in readers::seeds() {
+        for (name, bytes) in dab_fuzz::readers::seeds() {
             write(&name, &bytes);
         }
         return;

@@ -26,6 +26,12 @@ std::uint32_t bits(float x) {
   return u;
 }
 
+float uncertainty(const model_case &m) {
+  float u;
+  std::memcpy(&u, &m.assessment[0], sizeof u);
+  return u;
+}
+
 void answers(const model_case &m) {
   dab::model<> model;
   check(model.init(m.artifact, m.bytes - 1).number() == DAB_ERR_TRUNCATED, "a cut artifact");
@@ -66,6 +72,19 @@ void answers(const model_case &m) {
   std::array<char, 40> name{};
   const bool named = model.input_name(0, name).ok();
   check(named == (name[0] != 0) && !model.output_name(99, name).ok(), "names");
+  if (m.dim == 3) {
+    dab::memory<4, 3> beside;
+    std::array<float, 3> mean{}, std{};
+    check(model.encode(first, mean, std, scratch).ok() && std[0] > 0, "encode");
+    check(model.encode(first, mean, {std.data(), 2}, scratch).number() == DAB_ERR_OUTPUT_LENGTH, "too few deviations");
+    check(beside.init(1).ok() && model.assess_taught(beside, first, scratch)->uncertainty == uncertainty(m), "not taught");
+    check(model.teach(beside, first, scratch).ok() && beside.statistics()->taught == 1, "teach");
+    check(model.assess_taught(beside, first, scratch)->uncertainty <= uncertainty(m), "taught");
+    std::vector<float> broken(m.input, m.input + m.inputs);
+    broken[0] = 1e30f;
+    const auto no = model.teach(beside, broken, scratch);
+    check(no.status().number() == DAB_ERR_SATURATED && no->verdict() == dab::verdict::none, "a broken sensor");
+  }
   const auto refused = model.assess({m.input, m.inputs + 1}, scratch);
   check(!refused.ok() && refused.status().number() == DAB_ERR_LENGTH && refused.what()[0] != 0, "a refusal");
   check(refused->verdict() == dab::verdict::none && refused->score > 1e38f, "a refusal trusts nothing");

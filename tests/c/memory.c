@@ -25,6 +25,7 @@ static void memory_learns(void) {
     static uint64_t storage[DAB_MEMORY_BYTES(CODES, DIM) / 8], other[DAB_MEMORY_BYTES(CODES + 3, DIM) / 8];
     static unsigned char saved[512];
     const float here[DIM] = {0.3f, 0.5f}, there[DIM] = {0.9f, 0.5f}, std[DIM] = {0.1f, 0.1f};
+    const float broken[DIM] = {0.3f, -2e15f};
     float mean[DIM], width[DIM], count = 0;
     dab_memory_config config = {0};
     dab_memory *memory = NULL, *again = NULL;
@@ -83,6 +84,9 @@ static void memory_learns(void) {
     GIVES(dab_memory_code(memory, 0, mean, width, DIM - 1, &count), DAB_ERR_OUTPUT_LENGTH);
     GIVES(dab_memory_remove(memory, 1), DAB_ERR_CONFIG);
     GIVES(dab_memory_remove(memory, 0), DAB_OK);
+    GIVES(dab_memory_teach(memory, broken, NULL, DIM, &n), DAB_ERR_SATURATED);
+    GIVES(dab_memory_stats(memory, &s), DAB_OK);
+    CHECK(s.taught == 0);
     for (i = 0; i < CODES; i++) {
         const float place[DIM] = {(float)(10 * i), 0};
         GIVES(dab_memory_teach(memory, place, NULL, DIM, &n), DAB_OK);
@@ -127,6 +131,48 @@ static void refusals(void) {
     CHECK(dab_memory_bytes(0, 1) == 0 && dab_memory_bytes(1, 1025) == 0 && dab_memory_bytes(65537, 1) == 0);
 }
 
+/* A state in two slots of flash: a write that is cut off at any byte leaves the old or the new one. */
+static void slots(void) {
+    enum { SLOT = 64, STATE = 9 };
+    static const char *const states[3] = {"the first", "one later", "the third"};
+    static uint32_t words[SLOT / 4];
+    unsigned char flash[2][SLOT], *const ram = (unsigned char *)words;
+    uint32_t sequence = 7, write;
+    size_t bytes = 99, cut;
+    int newest;
+    memset(flash, 0xff, sizeof flash);
+    GIVES(dab_slot_newest(flash[0], flash[1], SLOT, &sequence, &bytes), DAB_ERR_SAVED_STATE);
+    CHECK(sequence == 7 && bytes == 99);
+    GIVES(dab_slot_seal(ram, DAB_SLOT_HEAD_BYTES + STATE - 1, 0, STATE), DAB_ERR_TOO_SMALL);
+    GIVES(dab_slot_seal(ram, SLOT, 0, (size_t)-1), DAB_ERR_TOO_SMALL);
+    GIVES(dab_slot_seal(NULL, SLOT, 0, STATE), DAB_ERR_NULL);
+    newest = -1;
+    sequence = UINT32_MAX - 1; /* so that it goes around */
+    for (write = 0; write < 3; write++) {
+        for (cut = 0; cut <= DAB_SLOT_HEAD_BYTES + STATE; cut++) {
+            memset(ram, 0, SLOT);
+            memcpy(ram + DAB_SLOT_HEAD_BYTES, states[write], STATE);
+            GIVES(dab_slot_seal(ram, SLOT, sequence + write, STATE), DAB_OK);
+            memcpy(flash[newest == 0 ? 1 : 0], ram, cut);
+            {
+                uint32_t number = 0;
+                const int found = dab_slot_newest(flash[0], flash[1], SLOT, &number, &bytes);
+                if (cut < DAB_SLOT_HEAD_BYTES + STATE) {
+                    CHECK(found == (newest < 0 ? DAB_ERR_SAVED_STATE : newest));
+                } else {
+                    CHECK(found == (newest == 0 ? 1 : 0) && number == sequence + write && bytes == STATE);
+                    CHECK(found >= 0 && memcmp(flash[found] + DAB_SLOT_HEAD_BYTES, states[write], STATE) == 0);
+                }
+            }
+        }
+        newest = newest == 0 ? 1 : 0;
+    }
+    GIVES(dab_slot_newest(flash[0], NULL, SLOT, &sequence, &bytes), DAB_ERR_NULL);
+    GIVES(dab_slot_newest(flash[0], flash[1], SLOT, NULL, &bytes), DAB_ERR_NULL);
+    GIVES(dab_slot_newest(flash[0], flash[1], SLOT, &sequence, NULL), DAB_ERR_NULL);
+    GIVES(dab_slot_newest(ram, ram, SLOT, words, &bytes), DAB_ERR_OVERLAP);
+}
+
 static void ellipses(void) {
     static uint64_t storage[64];
     const float one[3] = {3, 0, 0}, two[3] = {0, 3, 0}, bad[3] = {INFINITY, 0, 0};
@@ -157,11 +203,13 @@ static void ellipses(void) {
 
 static void taught(const model_case *m) {
     static uint64_t storage[DAB_MODEL_BYTES / 8], room[DAB_MEMORY_BYTES(4, 64) / 8];
-    static float scratch[16384], mean[64], std[64];
+    static float scratch[16384], mean[64], std[64], broken[4096];
     dab_memory_config config = {0};
     dab_memory *memory = NULL;
     dab_model *model = NULL;
     dab_assessment plain = {0}, before = {0}, after = {0};
+    dab_memory_statistics s = {0};
+    s.size = sizeof s;
     plain.size = before.size = after.size = sizeof plain;
     config.size = sizeof config;
     config.codes = 4;
@@ -180,6 +228,14 @@ static void taught(const model_case *m) {
     GIVES(dab_teach(model, memory, m->input, m->inputs, scratch, sizeof scratch, &after), DAB_OK);
     CHECK(after.uncertainty <= before.uncertainty && after.p_value >= before.p_value);
     GIVES(dab_teach(model, memory, m->input, m->inputs, room, sizeof room, &after), DAB_ERR_OVERLAP);
+    /* A broken sensor is not taught, and what was taught stays. */
+    CHECK(m->inputs <= 4096);
+    memcpy(broken, m->input, m->inputs * sizeof broken[0]);
+    broken[m->inputs - 1] = 1e30f;
+    GIVES(dab_teach(model, memory, broken, m->inputs, scratch, sizeof scratch, &before), DAB_ERR_SATURATED);
+    CHECK(before.verdict == DAB_NO_VERDICT && before.uncertainty == FLT_MAX);
+    GIVES(dab_memory_stats(memory, &s), DAB_OK);
+    CHECK(s.taught == 1);
     GIVES(dab_teach(model, NULL, m->input, m->inputs, scratch, sizeof scratch, &after), DAB_ERR_NULL);
 }
 
@@ -187,6 +243,7 @@ int main(void) {
     size_t i;
     memory_learns();
     refusals();
+    slots();
     ellipses();
     for (i = 0; i < MODEL_COUNT; i++) {
         if (MODELS[i].dim <= 64) taught(&MODELS[i]);

@@ -140,16 +140,24 @@ impl Parts {
     /// The artifact that these pieces make with other bytes for the meta section.
     #[must_use]
     pub fn join_with(&self, meta: &[u8]) -> AlignedBytes {
-        let params: Vec<u8> = self.params.iter().flat_map(|x| x.to_le_bytes()).collect();
+        let mut bytes = self.unsealed(meta);
+        seal(&mut bytes);
+        AlignedBytes::from(&*bytes)
+    }
+
+    /// The same without checksums.
+    #[must_use]
+    pub fn unsealed(&self, meta: &[u8]) -> Vec<u8> {
         let params_at = (HEADER + meta.len()).next_multiple_of(16);
-        let info_at = params_at + params.len();
+        let params_len = 4 * self.params.len();
+        let info_at = params_at + params_len;
         let total = info_at + self.info.len();
         let mut bytes = Vec::with_capacity(total);
         let features = self.features();
         // Channels alone are format 1.1.
         let minor = features.min(2) as u8;
         bytes.extend_from_slice(&[0x89, b'D', b'A', b'B', 0x0d, 0x0a, 0x1a, 0x0a, 1, 0, minor, 0]);
-        let places = [HEADER, meta.len(), params_at, params.len(), info_at, self.info.len()];
+        let places = [HEADER, meta.len(), params_at, params_len, info_at, self.info.len()];
         for word in [total, features, 0].into_iter().chain(places) {
             bytes.extend_from_slice(&(word as u32).to_le_bytes());
         }
@@ -157,10 +165,11 @@ impl Parts {
         bytes.resize(HEADER, 0);
         bytes.extend_from_slice(meta);
         bytes.resize(params_at, 0);
-        bytes.extend_from_slice(&params);
+        for x in &self.params {
+            bytes.extend_from_slice(&x.to_le_bytes());
+        }
         bytes.extend_from_slice(&self.info);
-        seal(&mut bytes);
-        AlignedBytes::from(&*bytes)
+        bytes
     }
 
     /// Where each part of the parameters lies, in the order of the format.

@@ -1,8 +1,7 @@
 //! Speed of one assessment: `cargo bench -p dab-core`.
 //!
-//! criterion measures each shape by itself; then a table compares, in one interleaved run, dab-core on
-//! the machine's widest instructions, dab-core on the target's baseline, and plain C built by
-//! `gcc -O3 -march=native`. Ratios are medians over many short alternations: on a noisy machine they hold
+//! A table compares, in one interleaved run, dab-core on the machine's widest instructions, dab-core on the
+//! target's baseline, and plain C built by `gcc -O3 -march=native`. Ratios are medians over many short alternations: on a noisy machine they hold
 //! where nanoseconds do not.
 
 mod models;
@@ -12,7 +11,6 @@ mod timing;
 use std::hint::black_box;
 use std::time::Instant;
 
-use criterion::Criterion;
 use dab_core::artifact::AlignedBytes;
 use dab_core::artifact::writer::{Spec, WeightKind};
 use dab_core::isa::{Baseline, Isa, Kernel};
@@ -183,16 +181,5 @@ fn main() {
     if let Err(reason) = &plain {
         println!("no plain C to compare with: {reason}");
     }
-    let plain = plain.ok();
-    let shapes = shapes();
-    let mut criterion = Criterion::default().configure_from_args();
-    for shape in &shapes {
-        let mut group = criterion.benchmark_group(shape.name);
-        for contestant in &mut contestants(shape, plain.as_ref()) {
-            group.bench_function(contestant.name, |b| b.iter(&mut contestant.call));
-        }
-        group.finish();
-    }
-    criterion.final_summary();
-    table(&shapes, plain.as_ref());
+    table(&shapes(), plain.ok().as_ref());
 }

@@ -140,6 +140,9 @@ pub enum MemoryError {
         /// Which one.
         index: usize,
     },
+    /// Something was to be taught that lies at the end of the numeric domain, ±2⁵⁰: there everything larger looks the same, so its
+    /// code would be that of every broken input.
+    Saturated,
     /// Something was to be taught, and every place is taken.
     Full {
         /// How many there are.
@@ -168,6 +171,9 @@ impl fmt::Display for MemoryError {
             }
             Self::NonFinite { index } => write!(f, "value {index} of the input is not a finite number"),
             Self::Width { index } => write!(f, "deviation {index} of the input is not above 0 and finite"),
+            Self::Saturated => {
+                write!(f, "a value is 2^50 or larger, where all inputs look alike: it cannot be taught")
+            }
             Self::Full { places } => write!(f, "all {places} places are taken: remove or clear codes first"),
             Self::Index { index, pinned } => {
                 write!(f, "there is no taught code {index}, there are {pinned}")

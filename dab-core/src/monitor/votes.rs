@@ -2,7 +2,8 @@
 //!
 //! The window is cut into at most 32 buckets that only count. A new input goes into the youngest bucket; when that is
 //! full, the oldest one is emptied and becomes the youngest. Up to 32 inputs a bucket has one input and the window is
-//! exact; a longer window covers `window` inputs less at most one bucket, a thirty-second of it.
+//! exact. A longer one has b = ⌈window / 32⌉ inputs in each of ⌈window / b⌉ buckets, of which the youngest fills up: it covers
+//! fewer than b inputs less, or more, than `window`. Of 33, for instance, 33 and 34 in turn.
 
 /// Buckets of a window.
 pub(super) const BUCKETS: usize = 32;
@@ -120,6 +121,20 @@ mod tests {
 
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_window_covers_its_full_buckets_and_what_is_in_the_youngest() {
+        for window in (1u32..200).chain([1000, 3333]) {
+            let bucket = window.div_ceil(32);
+            let (mut votes, full) = (Votes::new(window), (window.div_ceil(bucket) - 1) * bucket);
+            for inputs in 1..3 * window + 100 {
+                votes.push(Vote { high: true, calm: false, rejected: false });
+                let covered = full + (inputs - 1) % bucket + 1;
+                assert_eq!(votes.sums().high, covered.min(inputs), "{inputs} inputs, window {window}");
+                assert!(covered.abs_diff(window) < bucket);
+            }
+        }
+    }
 
     proptest! {
         /// Up to 32 inputs exactly, beyond that within one bucket.

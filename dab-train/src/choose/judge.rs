@@ -14,7 +14,7 @@ use super::{
 use crate::{
     config::retrofit::Norm,
     data::Table,
-    learn::retrofit::{Affine, Codes, Prepare, Spread, energy, usual_logits},
+    learn::retrofit::{Affine, Codes, Prepare, Spread, energy, spread_around, usual_logits},
     measure::metrics::{Detection, Positive},
 };
 
@@ -76,15 +76,6 @@ pub fn auroc(views: &[&Both<Vec<f32>>]) -> Result<f64> {
     Ok(Detection::new(Positive::OutOfDistribution, &mean(0), &mean(1))?.auroc)
 }
 
-/// The first `dim` columns.
-fn leading(table: &Table, dim: usize) -> Table {
-    if dim >= table.cols {
-        return table.clone();
-    }
-    let values = table.iter().flat_map(|row| row[..dim].iter().copied()).collect();
-    Table { rows: table.rows, cols: dim, values }
-}
-
 /// Whether a view of so many axes may have this ridge: leading axes after a strong whitening are those of noise.
 fn sound(ridge: f64, size: Size, inputs: usize) -> bool {
     size.dim >= inputs || ridge >= LOW_RANK_RIDGE
@@ -105,7 +96,6 @@ pub fn judge(
     let prepare = Prepare::fit(norm, &fold.fit);
     let [fit, known, hidden] = [&fold.fit, &fold.known, &fold.hidden].map(|rows| prepare.apply(rows));
     let spread = Spread::fit(&fit, &fold.labels, fold.classes)?;
-    let most = sizes.iter().flatten().map(|size| size.dim).max().unwrap_or(0);
     let mut energies: Vec<(usize, Option<Both<Vec<f32>>>)> = Vec::new();
     for size in sizes.iter().flatten() {
         if energies.iter().all(|(dim, _)| *dim != size.dim) {
@@ -113,16 +103,21 @@ pub fn judge(
             energies.push((size.dim, energies_of(fold, &head, [&fit, &known, &hidden])?));
         }
     }
+    let mut spreads = Vec::new();
+    for size in sizes {
+        let each = size.map_or(1, |size| size.each);
+        let labels = (&*fold.labels, fold.classes);
+        spreads.push(spread_around(spread.clone(), (&prepare, &fit), labels, each, seed)?);
+    }
     let mut all = Vec::new();
     for &ridge in ridges {
-        let head = prepare.blinded(spread.rotated(ridge, most));
-        let latents = [&fit, &known, &hidden].map(|rows| head.apply(rows));
-        for size in sizes {
+        for (size, spread) in sizes.iter().zip(&spreads) {
             let Some(size) = size.filter(|&size| sound(ridge, size, fit.cols)) else {
                 all.push(None);
                 continue;
             };
-            let latents = [0, 1, 2].map(|part: usize| leading(&latents[part], size.dim));
+            let head = prepare.blinded(spread.whitening(ridge, Some(size.dim)));
+            let latents = [&fit, &known, &hidden].map(|rows| head.apply(rows));
             let distance = distances(fold, norm, size, latents, seed);
             let energy =
                 energies.iter().find(|(dim, _)| *dim == size.dim).and_then(|(_, energy)| energy.clone());

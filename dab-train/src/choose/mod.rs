@@ -323,7 +323,11 @@ fn among(
     let begun = Instant::now();
     let most = most_views(rows, norms, wish.flash);
     let room = wish.flash.map(|flash| rows.room(flash) / most);
-    let sizes = |fold: &Fold, norm| FILLINGS.map(|filling| fold.rows.size(norm, room, filling));
+    // What a fold has room for, the model must have room for as well: a fold has fewer classes to decode.
+    let size = |fold: &Fold, norm, filling| {
+        rows.size(norm, room, filling).and_then(|_| fold.rows.size(norm, room, filling))
+    };
+    let sizes = |fold: &Fold, norm| FILLINGS.map(|filling| size(fold, norm, filling));
     ensure!(
         norms.iter().any(|&norm| rows.size(norm, room, Filling::Single).is_some()),
         too_small(rows, wish.flash)

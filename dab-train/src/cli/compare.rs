@@ -97,7 +97,6 @@ fn rank(name: &str) -> usize {
     }
 }
 
-/// The numbers of one run.
 fn read(folder: &Path) -> Result<Found> {
     let path = folder.join(METRICS);
     ensure!(
@@ -190,21 +189,13 @@ fn table(found: &[Found], columns: &[String]) -> String {
 
 fn csv_table(found: &[Found], columns: &[String]) -> Result<Vec<u8>> {
     let mut csv = csv::Writer::from_writer(Vec::new());
-    let spread = |name: &String| format!("{name} sd");
-    csv.write_field("run")?;
-    for name in columns {
-        csv.write_field(name)?;
-        csv.write_field(spread(name))?;
-    }
-    csv.write_record(None::<&[u8]>)?;
+    let names = columns.iter().flat_map(|name| [name.clone(), format!("{name} sd")]);
+    csv.write_record(std::iter::once("run".to_owned()).chain(names))?;
     for run in found {
-        csv.write_field(&run.name)?;
-        for name in columns {
-            let cell = run.cell(name);
-            csv.write_field(cell.map_or_else(String::new, |cell| cell.mean.to_string()))?;
-            csv.write_field(cell.and_then(|cell| cell.sd).map_or_else(String::new, |sd| sd.to_string()))?;
-        }
-        csv.write_record(None::<&[u8]>)?;
+        let numbers = columns.iter().map(|name| run.cell(name));
+        let numbers = numbers.flat_map(|cell| [cell.map(|cell| cell.mean), cell.and_then(|cell| cell.sd)]);
+        let fields = numbers.map(|number| number.map_or_else(String::new, |number| number.to_string()));
+        csv.write_record(std::iter::once(run.name.clone()).chain(fields))?;
     }
     Ok(csv.into_inner()?)
 }

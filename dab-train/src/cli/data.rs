@@ -10,9 +10,6 @@ use crate::data::{
     sets::{KNOWN, Known, State},
 };
 
-/// Columns of a paragraph.
-const WIDTH: usize = 100;
-
 /// Tell where data sets come from, and verify those that are here
 ///
 /// A data file that an experiment names is looked for in the data folder: the one that the environment
@@ -37,7 +34,6 @@ pub struct Args {
     to: Option<PathBuf>,
 }
 
-/// Lists, verifies.
 pub fn run(args: &Args) -> Result<()> {
     let root = args.to.clone().unwrap_or_else(data_root);
     if args.names.is_empty() {
@@ -98,21 +94,8 @@ fn describe(known: &Known, state: &State, root: &Path) -> String {
     for step in &known.steps {
         text += &format!("    {}\n", step.replace("DATA", &folder));
     }
-    text + &wrapped(&known.note.replace("DATA", &folder)) + "\n"
-}
-
-/// A paragraph of short lines after an empty line; nothing where there is no text.
-fn wrapped(text: &str) -> String {
-    let mut paragraph = String::new();
-    let mut width = WIDTH;
-    for word in text.split_whitespace() {
-        let length = word.chars().count();
-        if width + length >= WIDTH {
-            paragraph += "\n";
-            width = 0;
-        }
-        paragraph += &format!("{}{word}", if width == 0 { "" } else { " " });
-        width += length + 1;
+    if !known.note.is_empty() {
+        text += &format!("\n{}\n", known.note.trim().replace("DATA", &folder));
     }
-    if paragraph.is_empty() { paragraph } else { format!("\n{}\n", paragraph.trim_start()) }
+    text + "\n"
 }

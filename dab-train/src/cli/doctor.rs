@@ -62,12 +62,20 @@ fn cuda() -> String {
     let driver = match (cfg!(feature = "cuda"), device::cuda_count()) {
         (false, _) => return "not in this build (cargo feature `cuda`)".to_owned(),
         (true, 0) => "no driver or no GPU".to_owned(),
-        (true, count) => format!("GPUs: {count}"),
+        (true, count) => format!("GPUs: {count}, {}", driver()),
     };
     match device::libdevice() {
         Ok(path) => format!("{driver}; libdevice: {}", path.display()),
         Err(error) => format!("{driver}; {error}"),
     }
+}
+
+/// NVIDIA's driver as it names itself to Linux, in the first line of its file.
+fn driver() -> String {
+    let told = std::fs::read_to_string("/proc/driver/nvidia/version").unwrap_or_default();
+    let version = told.lines().next().and_then(|line| line.strip_prefix("NVRM version:"));
+    version
+        .map_or_else(|| "a driver that does not tell its version".to_owned(), |name| name.trim().to_owned())
 }
 
 #[cfg(test)]

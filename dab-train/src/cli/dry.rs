@@ -23,9 +23,6 @@ struct Size {
 }
 
 /// Shapes, parameters, memory and steps of an experiment, as lines of text.
-///
-/// # Errors
-/// When neither the data nor their published size is at hand.
 pub fn plan(experiment: &Experiment) -> Result<String> {
     let size = size(experiment)?;
     let mut text = format!("{}\n", experiment.name);

@@ -71,7 +71,6 @@ struct Explanation {
     sensors: Option<Sensors>,
     /// What every view says; one without a surprise in a model without channels.
     views: Vec<ViewScore>,
-    /// Names of the classes.
     classes: Vec<String>,
     /// Scores above which the input is doubtful, and unfamiliar.
     doubtful_above: Option<f32>,

@@ -78,7 +78,7 @@ impl Form {
             #[cfg(feature = "parquet")]
             _ if is_named_parquet(path) => Ok(Self::Parquet),
             #[cfg(not(feature = "parquet"))]
-            _ if is_named_parquet(path) => bail!("{}", crate::data::rows::WITHOUT_PARQUET),
+            _ if is_named_parquet(path) => bail!("{}", crate::data::rows::parquet::WITHOUT_PARQUET),
             _ => bail!("-o {}: expected a name that ends in .npy, .npz or .parquet", path.display()),
         }
     }
@@ -113,11 +113,10 @@ pub fn run(args: &Args) -> Result<()> {
     ))
 }
 
-/// The network that was asked for.
 fn eye(args: &Args) -> Result<Eye> {
     let Some(run) = &args.run else { return args.network.open(None, None) };
     if run.extension().is_some_and(|extension| extension == "toml") {
-        return args.network.of_experiment(&Experiment::read(run)?);
+        return args.network.of(None, Some(&Experiment::read(run)?), None);
     }
     let place = Place::new(run)?;
     let info = ModelFile::open(&place.model)?.info;

@@ -1,6 +1,9 @@
 //! `dab fit`: anybody's features in, a model out. Makes an experiment of them and runs it as `dab train` would.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use anyhow::{Context, Result, ensure};
 
@@ -12,6 +15,7 @@ use crate::{
         sources::features::{self, Ood},
     },
     fit::Wanted,
+    learn::machines::Machines,
 };
 
 /// Learn a model from your own features
@@ -104,6 +108,10 @@ pub struct Args {
 impl Args {
     /// Chooses the settings, trains, measures and writes.
     pub fn run(&self) -> Result<()> {
+        self.options.together(|machines| self.fit(machines))
+    }
+
+    fn fit(&self, machines: Option<Arc<Machines>>) -> Result<()> {
         let device = self.options.device.open()?;
         let data = self.data()?;
         let name = data.name.clone();
@@ -113,10 +121,13 @@ impl Args {
         let wishes = defaults::Wishes { codes: self.codes, dim: self.dim, epochs: self.epochs };
         let wanted = Wanted { learn: self.learn, wishes, retrofit: self.retrofit()? };
         let (experiment, reasons) = wanted.experiment(&name, seed, data, &task.train, &device)?;
-        self.options.tell(&reasons);
+        if machines.as_ref().is_none_or(|machines| machines.place.index == 0) {
+            self.options.tell(&reasons);
+        }
         let changed = self.options.changed(experiment.table()?)?;
         let same = (&changed.data, changed.seed) == (&experiment.data, seed);
-        self.options.run(&changed, same.then_some(Loaded::Rows(Box::new(task), description)))
+        let first = same.then_some(Loaded::Rows(Box::new(task), description));
+        self.options.run(&changed, first, machines)
     }
 
     /// What is asked of a model that is computed.

@@ -23,7 +23,6 @@ pub struct TextArgs {
 }
 
 impl TextArgs {
-    /// As a reader wants it.
     pub const fn format(&self) -> TextFormat {
         TextFormat { header: self.header, delimiter: self.delimiter }
     }
@@ -60,7 +59,6 @@ fn delimiter(text: &str) -> Result<u8, String> {
 }
 
 impl InputArgs {
-    /// Where the rows come from.
     pub fn source(&self) -> RowSource {
         RowSource::new(self.path())
     }

@@ -133,11 +133,12 @@ fn misunderstood(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// One line on standard error.
+/// One line on standard error, written at once: the messages of a launcher or of other processes come before or after it, never
+/// within.
 fn complain(message: &str) {
     let words: Vec<&str> = message.split_whitespace().collect();
     // If standard error is closed there is nobody to tell.
-    let _ = writeln!(io::stderr(), "dab: {}", words.join(" "));
+    let _ = io::stderr().write_all(format!("dab: {}\n", words.join(" ")).as_bytes());
 }
 
 /// Whether whoever reads our output has gone away.

@@ -139,14 +139,14 @@ impl Args {
             }
             None => None,
         };
-        let made = network::complete(&network, &network::FittingRows { inputs, labels, codes: self.codes })
+        let (spec, held_out) = network::complete(&network, &inputs, labels, self.codes)
             .with_context(|| format!("`{weights}` cannot be fitted to `{rows}`"))?;
-        let bytes = store(&made.spec)?;
+        let bytes = store(&spec)?;
         if self.stored == Weights::Float32 {
             return Ok(bytes);
         }
         // The table is made with the weights that the file has, so the rows have to run through all of them.
-        let held_out = made.held_out.with_context(|| {
+        let held_out = held_out.with_context(|| {
             format!("--weights int8 calibrates with inputs of the network: `{rows}` has its features")
         })?;
         int8::quantised(&bytes, Some(&held_out))

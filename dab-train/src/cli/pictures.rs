@@ -147,12 +147,8 @@ impl NetworkArgs {
         self.of(info, of_run.as_ref(), folder)
     }
 
-    /// The network of an experiment.
-    pub fn of_experiment(&self, experiment: &Experiment) -> Result<Eye> {
-        self.of(None, Some(experiment), None)
-    }
-
-    fn of(
+    /// The network that is said by these arguments, by a model's `info`, or by an experiment, in this order.
+    pub fn of(
         &self,
         info: Option<&[(String, String)]>,
         experiment: Option<&Experiment>,
@@ -239,19 +235,18 @@ impl Eye {
     pub fn sets(&self, inputs: &[PathBuf]) -> Result<Vec<ImageSet>> {
         let how = How { preprocessing: self.preprocessing, ..How::default() };
         let (mut sets, mut files) = (Vec::new(), Vec::new());
-        let flush = |files: &mut Vec<PathBuf>, sets: &mut Vec<ImageSet>| -> Result<()> {
+        let flush = |files: &mut Vec<PathBuf>, sets: &mut Vec<ImageSet>| {
             if !files.is_empty() {
-                let images = sources::pictures(std::mem::take(files), how)?.images;
+                let images = sources::pictures(std::mem::take(files), how).images;
                 sets.push(ImageSet::all("pictures", images));
             }
-            Ok(())
         };
         for input in inputs {
             if input.is_file() && is_picture(input) {
                 files.push(input.clone());
                 continue;
             }
-            flush(&mut files, &mut sets)?;
+            flush(&mut files, &mut sets);
             let source = input.to_string_lossy();
             let file = FilePart::parse(&source).path;
             ensure!(
@@ -262,7 +257,7 @@ impl Eye {
                 self.fits(ImageSet::all(&source, sources::read(&source, Path::new(""), how, false)?.images))?,
             );
         }
-        flush(&mut files, &mut sets)?;
+        flush(&mut files, &mut sets);
         Ok(sets)
     }
 

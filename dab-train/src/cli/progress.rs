@@ -29,7 +29,6 @@ pub struct TrainingProgress {
     first: Option<f64>,
 }
 
-/// How a run reports.
 #[derive(Debug)]
 enum How {
     /// One JSON object an epoch, on standard output; each line carries the seed.
@@ -48,12 +47,10 @@ struct Pace {
 }
 
 impl TrainingProgress {
-    /// One JSON object an epoch.
     pub fn json_lines(seed: u64) -> Self {
         Self { how: How::JsonLines { seed }, first: None }
     }
 
-    /// A bar labelled with the seed.
     pub fn bar(seed: u64) -> Self {
         let style = ProgressStyle::with_template("{prefix} {bar:24} {msg}")
             .unwrap_or_else(|_| ProgressStyle::default_bar());

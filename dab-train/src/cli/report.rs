@@ -14,7 +14,6 @@ use crate::{
         self, Split, Table, Targets,
         files::{self, FilePart, Labels},
         rows::{Layout, RowReader, RowSource, TextFormat},
-        split,
     },
     export::{model_file::ModelFile, names},
     measure::{comparison::on_features, metrics::ScoreReport},
@@ -167,11 +166,7 @@ fn baselines(
         classes @ Targets::Classes { .. } => classes,
     };
     ensure!(answers.len() == rows, "--train has {rows} rows, --train-labels {}", answers.len());
-    let random = &mut Random::new(0, "report");
-    let (kept, aside) = match &answers {
-        Targets::Classes { labels, .. } => split::by_class(labels, JUDGING, random),
-        Targets::Regression(_) => split::fraction(rows, JUDGING, random),
-    };
+    let (kept, aside) = answers.cut(JUDGING, &mut Random::new(0, "report"));
     // Without labels nobody knows which of the rows are wrong.
     let unknown = || Targets::Regression(Table::column(vec![0.0; data.rows]));
     let test = Split { inputs: data.clone(), targets: targets.cloned().unwrap_or_else(unknown) };

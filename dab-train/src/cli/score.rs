@@ -161,24 +161,22 @@ struct Count {
 }
 
 impl Count {
-    /// Counts a bad row.
-    fn bad(&mut self, row: &BadRow) {
+    fn bad(&mut self, what: &impl ToString) {
         self.bad += 1;
-        self.first.get_or_insert_with(|| row.to_string());
+        self.first.get_or_insert_with(|| what.to_string());
     }
 
-    /// What to tell the user in the end.
-    fn tell(&self, source: &str) {
+    /// What to tell the user in the end: `what` was counted.
+    fn tell(&self, source: &str, what: &str) {
         if let Some(first) = &self.first {
-            let rows = plural(self.rows, "row");
-            super::complain(&format!("marked {} of {rows} as invalid; the first is {first}", self.bad));
+            let all = plural(self.rows, what);
+            super::complain(&format!("marked {} of {all} as invalid; the first is {first}", self.bad));
         } else if self.rows == 0 {
             super::complain(&format!("{source} has no rows"));
         }
     }
 }
 
-/// Where the results go.
 enum Output {
     Stdout(BufWriter<StdoutLock<'static>>),
     File(AtomicFile),
@@ -293,7 +291,7 @@ pub fn run(args: &Args) -> Result<()> {
     })?;
     output.finish().with_context(write_error)?;
     progress.finish_and_clear();
-    count.tell(&args.input.source().to_string());
+    count.tell(&args.input.source().to_string(), "row");
     Ok(())
 }
 
@@ -304,7 +302,7 @@ fn into_parquet(args: &Args, artifact: &ModelFile, model: &Model<'_>, output: &P
 
 #[cfg(not(feature = "parquet"))]
 fn into_parquet(_: &Args, _: &ModelFile, _: &Model<'_>, _: &Path) -> Result<()> {
-    bail!("{}", crate::data::rows::WITHOUT_PARQUET)
+    bail!("{}", crate::data::rows::parquet::WITHOUT_PARQUET)
 }
 
 /// Only for eyes: on a terminal, and not between the lines of a table on the same terminal.

@@ -29,7 +29,6 @@ pub struct SensorArgs {
 /// What one input or one group adds.
 struct Adds {
     name: String,
-    /// Its members.
     inputs: Vec<usize>,
     /// Nats less of the uncertainty, and less of the score, with the members at their means.
     uncertainty: f32,

@@ -52,13 +52,6 @@ pub struct Args {
     codes: usize,
 }
 
-/// How many rows there are, and how many of them the model does not call familiar.
-#[derive(Clone, Copy, Default)]
-struct Counts {
-    rows: u64,
-    strange: u64,
-}
-
 pub fn run(args: &Args) -> Result<()> {
     let artifact = ModelFile::open(&args.model)?;
     let model = artifact.model()?;
@@ -73,7 +66,8 @@ pub fn run(args: &Args) -> Result<()> {
     let mut scratch = vec![0.0; model.scratch_len()];
 
     let mut seen = Sha256::new();
-    let mut before = Counts::default();
+    // How many rows there are, and how many of them the model does not call familiar.
+    let (mut all, mut strange) = (0, 0);
     let source = args.input.source();
     let inputs = model.shape().inputs;
     each_row(
@@ -82,12 +76,12 @@ pub fn run(args: &Args) -> Result<()> {
         inputs,
         "; nothing was taught",
         |row, input| {
-            before.rows += 1;
+            all += 1;
             input.iter().for_each(|x| seen.update(x.to_le_bytes()));
             if is_familiar(&model, input, &mut scratch)? {
                 return Ok(());
             }
-            before.strange += 1;
+            strange += 1;
             match model.teach(&mut memory, input, &mut scratch) {
                 Ok(_) => Ok(()),
                 Err(TeachError::Memory(MemoryError::Full { places })) => {
@@ -100,15 +94,15 @@ pub fn run(args: &Args) -> Result<()> {
             }
         },
     )?;
-    ensure!(before.rows > 0, "{source} has no rows");
+    ensure!(all > 0, "{source} has no rows");
     ensure!(
-        before.strange > 0,
+        strange > 0,
         "{source}: all {} are familiar already, there is nothing to teach",
-        plural(before.rows, "row")
+        plural(all, "row")
     );
 
     let codes = plural(memory.len() as u64, "code");
-    let rows = format!("{} of {}", before.strange, plural(before.rows, "row"));
+    let rows = format!("{strange} of {}", plural(all, "row"));
     let mut info = artifact.info.clone();
     let times = info.iter().filter(|(key, _)| key == "taught" || key.starts_with("taught.")).count();
     let key = if times == 0 { "taught".to_owned() } else { format!("taught.{}", times + 1) };
@@ -142,7 +136,7 @@ pub fn run(args: &Args) -> Result<()> {
     let more = bytes.len().saturating_sub(artifact.bytes().len());
     let mut said = format!("{output}: taught {rows} with {codes}, {more} bytes more\n");
     if !args.input.is_stdin() {
-        said.push_str(&format!("not familiar: {} before, {left} now\n", before.strange));
+        said.push_str(&format!("not familiar: {strange} before, {left} now\n"));
     }
     super::print(&said)
 }

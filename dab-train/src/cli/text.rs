@@ -34,11 +34,14 @@ fn may_be_halfway(x: f32) -> bool {
     (x * (1 << bits) as f32).fract() == 0.0
 }
 
-/// A whole number.
 pub fn whole(n: usize, into: &mut Vec<u8>) {
-    use std::io::Write;
-    // Writing to memory cannot fail.
-    let _ = write!(into, "{n}");
+    let start = into.len();
+    let mut rest = n;
+    while rest > 0 || into.len() == start {
+        into.push(b'0' + (rest % 10) as u8);
+        rest /= 10;
+    }
+    into[start..].reverse();
 }
 
 /// A JSON number with the shortest digits of an f32; null for a non-finite one.
@@ -92,7 +95,6 @@ pub fn plural(n: u64, one: &str) -> String {
     format!("{} {one}{}", grouped(n), if n == 1 { "" } else { "s" })
 }
 
-/// A task's name.
 pub const fn task(task: Option<Task>) -> &'static str {
     match task {
         Some(Task::Regression) => "regression",

@@ -119,14 +119,16 @@ pub struct Options {
 impl Args {
     /// Trains, measures and writes.
     pub fn run(&self) -> Result<()> {
-        let path = &self.experiment;
-        if self.options.changes.is_empty() {
-            return self.options.run(&Experiment::read(path)?, None);
-        }
-        let text = crate::support::limits::read_text(path)
-            .with_context(|| format!("cannot read {}", path.display()))?;
-        let table = text.parse().with_context(|| format!("{} is not TOML", path.display()))?;
-        self.options.run(&self.options.changed(table)?, None)
+        self.options.together(|machines| {
+            let path = &self.experiment;
+            if self.options.changes.is_empty() {
+                return self.options.run(&Experiment::read(path)?, None, machines);
+            }
+            let text = crate::support::limits::read_text(path)
+                .with_context(|| format!("cannot read {}", path.display()))?;
+            let table = text.parse().with_context(|| format!("{} is not TOML", path.display()))?;
+            self.options.run(&self.options.changed(table)?, None, machines)
+        })
     }
 }
 
@@ -136,22 +138,19 @@ impl Options {
         self.seed.unwrap_or(own)
     }
 
-    /// Trains, measures and writes. `first` is the data of the first seed, if somebody has read it already.
-    pub fn run(&self, experiment: &Experiment, first: Option<Loaded>) -> Result<()> {
-        ensure!(self.seeds > 0, "--seeds starts at 1");
-        let weights = self.weights.or(experiment.weights);
-        let experiment = &Experiment { weights, ..experiment.clone() };
+    /// Does `work`, with the other processes of the job if `--mpi` asks for them: they are met first, so that whatever goes wrong
+    /// in this process ends all of them.
+    pub fn together(&self, work: impl FnOnce(Option<Arc<Machines>>) -> Result<()>) -> Result<()> {
         if self.dry_run {
-            return super::print(&dry::plan(experiment)?);
+            return work(None);
         }
         if !self.mpi {
             mpi::refuse_uninvited()?;
-            return self.run_with(experiment, first, None);
+            return work(None);
         }
         let machines = mpi::join()?.map(Arc::new);
-        let place = machines.as_ref().map(|machines| machines.place);
-        self.run_with(experiment, first, machines).inspect_err(|error| {
-            let index = place.map_or(0, |place| place.index);
+        let index = machines.as_ref().map_or(0, |machines| machines.place.index);
+        work(machines).inspect_err(|error| {
             super::complain(&format!("process {index}: {error:#}"));
             mpi::abort();
         })?;
@@ -159,12 +158,19 @@ impl Options {
         Ok(())
     }
 
-    fn run_with(
+    /// Trains, measures and writes. `first` is the data of the first seed, if somebody has read it already.
+    pub fn run(
         &self,
         experiment: &Experiment,
         first: Option<Loaded>,
         machines: Option<Arc<Machines>>,
     ) -> Result<()> {
+        ensure!(self.seeds > 0, "--seeds starts at 1");
+        let weights = self.weights.or(experiment.weights);
+        let experiment = &Experiment { weights, ..experiment.clone() };
+        if self.dry_run {
+            return super::print(&dry::plan(experiment)?);
+        }
         let local = machines.as_ref().and_then(|_| mpi::local_index());
         let device = self.device.of_process(local).open()?;
         let out = self.out.clone().unwrap_or_else(|| Path::new("runs").join(&experiment.name));
@@ -310,7 +316,7 @@ struct Teller<'a> {
 impl Listener for Teller<'_> {
     fn warning(&mut self, text: &str) {
         if self.tells {
-            eprintln!("dab: {text}");
+            super::complain(text);
         }
     }
 

@@ -295,7 +295,7 @@ pub struct Training {
     #[serde(default)]
     pub input_noise: f64,
     /// Stops early, when present, as in `early_stopping = { patience = 20, share = 0.1 }`.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "early_stopping")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub early_stopping: Option<EarlyStopping>,
     /// Parts of a mini-batch that one device computes one after the other: less memory, the same gradient.
     #[serde(default = "one", skip_serializing_if = "is_one")]
@@ -338,33 +338,16 @@ pub enum ConvPrecision {
 
 /// Training ends when the loss on a part of the training examples, set aside, no longer falls.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table of two numbers in training.early_stopping, as in { patience = 20, share = 0.1 }: stop after 20 epochs \
+                 without a better loss on a tenth of the training rows, which are set aside"
+)]
 pub struct EarlyStopping {
     /// Epochs without a new minimum.
     pub patience: usize,
     /// The part set aside.
     pub share: f64,
-}
-
-/// Reads the table; whoever gives a number instead is told in words what to write.
-fn early_stopping<'de, D: serde::Deserializer<'de>>(given: D) -> Result<Option<EarlyStopping>, D::Error> {
-    struct Table;
-    impl<'de> serde::de::Visitor<'de> for Table {
-        type Value = EarlyStopping;
-
-        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            write!(
-                f,
-                "a table of two numbers in training.early_stopping, as in {{ patience = 20, share = 0.1 }}: stop \
-                 after 20 epochs without a better loss on a tenth of the training rows, which are set aside"
-            )
-        }
-
-        fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<EarlyStopping, A::Error> {
-            EarlyStopping::deserialize(serde::de::value::MapAccessDeserializer::new(map))
-        }
-    }
-    given.deserialize_any(Table).map(Some)
 }
 
 impl Experiment {

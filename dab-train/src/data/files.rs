@@ -19,23 +19,31 @@ use npyz::{DType, NpyFile, NpyHeader, Order, TypeChar};
 use zip::ZipArchive;
 
 use super::{
+    listed,
     rows::{
         Header, TextFormat,
         csv::Text,
         npy::{Scalar, header},
+        parquet,
         unpack::unpack,
     },
     table::Table,
 };
 use crate::support::limits;
 
-/// What may stand before a `:part`.
-const PART_EXTENSIONS: [&str; 5] = [".npz", ".csv", ".csv.gz", ".parquet", ".pq"];
+/// Formats by the ending of a file's name.
+const FORMATS: [(&str, Format); 6] = [
+    (".npy", Format::Npy),
+    (".npz", Format::Npz),
+    (".csv", Format::Csv),
+    (".csv.gz", Format::Csv),
+    (".parquet", Format::Parquet),
+    (".pq", Format::Parquet),
+];
 
 /// A file and, for containers, which part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilePart {
-    /// The file.
     pub path: PathBuf,
     /// The array of an npz file, or the column of a csv or Parquet file.
     pub part: Option<String>,
@@ -46,12 +54,12 @@ pub struct FilePart {
 impl FilePart {
     /// Reads `file` or `file:part`.
     pub fn parse(text: &str) -> Self {
-        match text.rsplit_once(':') {
-            Some((path, part)) if PART_EXTENSIONS.iter().any(|e| path.ends_with(e)) => {
-                Self { path: path.into(), part: Some(part.into()), text: TextFormat::default() }
-            }
-            _ => Self { path: text.into(), part: None, text: TextFormat::default() },
-        }
+        // An array of its own has no parts.
+        let parts =
+            |path: &str| FORMATS.iter().any(|&(e, format)| format != Format::Npy && path.ends_with(e));
+        let split = text.rsplit_once(':').filter(|(path, _)| parts(path));
+        let (path, part) = split.map_or((text, None), |(path, part)| (path, Some(part.to_owned())));
+        Self { path: path.into(), part, text: TextFormat::default() }
     }
 
     /// The same with csv files that are written so.
@@ -61,18 +69,14 @@ impl FilePart {
 
     fn format(&self) -> Result<Format> {
         let name = self.path.to_string_lossy().to_lowercase();
-        match name {
-            n if n.ends_with(".npy") => Ok(Format::Npy),
-            n if n.ends_with(".npz") => Ok(Format::Npz),
-            n if n.ends_with(".csv") || n.ends_with(".csv.gz") => Ok(Format::Csv),
-            n if n.ends_with(".parquet") || n.ends_with(".pq") => Ok(Format::Parquet),
-            _ => {
-                bail!("{}: expected a file named .npy, .npz, .csv, .csv.gz or .parquet", self.path.display())
-            }
-        }
+        let known = FORMATS.iter().find(|(ending, _)| name.ends_with(ending));
+        known.map(|(_, format)| *format).with_context(|| {
+            format!("{}: expected a file named .npy, .npz, .csv, .csv.gz or .parquet", self.path.display())
+        })
     }
 }
 
+#[derive(Clone, Copy, PartialEq)]
 enum Format {
     Npy,
     Npz,
@@ -90,7 +94,6 @@ pub enum Labels {
 }
 
 impl Labels {
-    /// Number of labels.
     pub fn len(&self) -> usize {
         match self {
             Self::Numbers(v) => v.len(),
@@ -112,15 +115,16 @@ impl Labels {
 
 /// A table of numbers, with column names where the file has them. `without` drops a column of a csv or Parquet file,
 /// where there is one of that name: the one that holds the labels.
-///
-/// # Errors
-/// A missing file or part, a cell that is no number, more than two dimensions, NaN.
 pub fn table(source: &FilePart, without: Option<&str>) -> Result<(Table, Vec<String>)> {
     let what = source.path.display().to_string();
     let (table, names) = match source.format()? {
         Format::Npy | Format::Npz => (read_array(source, array)?, Vec::new()),
         Format::Csv => csv_table(source, without)?,
-        Format::Parquet => parquet_table(source, without).with_context(|| what.clone())?,
+        Format::Parquet => {
+            let read = parquet::table(&source.path, source.part.as_deref(), without);
+            let (values, names, cols) = read.with_context(|| what.clone())?;
+            (Table::new(values.len() / cols.max(1), cols, values)?, names)
+        }
     };
     ensure!(
         table.rows > 0 && table.cols > 0,
@@ -133,13 +137,12 @@ pub fn table(source: &FilePart, without: Option<&str>) -> Result<(Table, Vec<Str
 }
 
 /// Class labels, one per row.
-///
-/// # Errors
-/// A missing file or part, or an array that is neither whole numbers nor text.
 pub fn labels(source: &FilePart) -> Result<Labels> {
     match source.format()? {
         Format::Npy | Format::Npz => read_array(source, array_labels),
-        Format::Parquet => parquet_labels(source).with_context(|| source.path.display().to_string()),
+        Format::Parquet => parquet::words(&source.path, source.part.as_deref())
+            .and_then(Labels::of_words)
+            .with_context(|| source.path.display().to_string()),
         Format::Csv => {
             let mut text = open_text(source)?;
             let at = csv_column(&text, source)?;
@@ -158,27 +161,6 @@ pub fn labels(source: &FilePart) -> Result<Labels> {
             Labels::of_words(words).with_context(|| source.path.display().to_string())
         }
     }
-}
-
-#[cfg(feature = "parquet")]
-fn parquet_table(source: &FilePart, without: Option<&str>) -> Result<(Table, Vec<String>)> {
-    let (values, names, cols) = super::rows::parquet::table(&source.path, source.part.as_deref(), without)?;
-    Ok((Table::new(values.len() / cols.max(1), cols, values)?, names))
-}
-
-#[cfg(feature = "parquet")]
-fn parquet_labels(source: &FilePart) -> Result<Labels> {
-    Labels::of_words(super::rows::parquet::words(&source.path, source.part.as_deref())?)
-}
-
-#[cfg(not(feature = "parquet"))]
-fn parquet_table(_: &FilePart, _: Option<&str>) -> Result<(Table, Vec<String>)> {
-    bail!("{}", super::rows::WITHOUT_PARQUET)
-}
-
-#[cfg(not(feature = "parquet"))]
-fn parquet_labels(_: &FilePart) -> Result<Labels> {
-    bail!("{}", super::rows::WITHOUT_PARQUET)
 }
 
 fn no_class(label: f64) -> Error {
@@ -213,6 +195,23 @@ pub fn number_classes(parts: &[Labels]) -> Result<(Vec<Vec<u32>>, Vec<String>)> 
         .collect();
     let names = words.keys().map(ToString::to_string).chain(numbers.keys().map(ToString::to_string));
     Ok((numbered, names.collect()))
+}
+
+/// Whether class j is called j.
+pub fn are_places(names: &[String]) -> bool {
+    names.iter().enumerate().all(|(class, name)| *name == class.to_string())
+}
+
+/// Makes names of outputs of labels that are numbers: none where class j is called j, otherwise such as `class_7`. A warning
+/// then says which output is which.
+pub fn name_numbers(names: &mut Vec<String>) -> Option<String> {
+    if are_places(names) {
+        names.clear();
+        return None;
+    }
+    let (last, all) = (names.len() - 1, listed(names));
+    names.iter_mut().for_each(|name| name.insert_str(0, "class_"));
+    Some(format!("labels do not run from 0 to {last}: the outputs are, in order, {all}"))
 }
 
 /// Opens a file that must have something in it.

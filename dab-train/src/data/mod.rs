@@ -351,16 +351,18 @@ impl Task {
 /// Examples per class; `None` for regression.
 fn class_counts(targets: &Targets) -> Result<Option<Vec<usize>>> {
     let Targets::Classes { labels, count } = targets else { return Ok(None) };
-    let mut counts = vec![0usize; *count];
-    for (i, &label) in labels.iter().enumerate() {
-        match counts.get_mut(label as usize) {
-            Some(n) => *n += 1,
-            None => {
-                bail!("row {} has label {label}, but there are {count} classes (0 to {})", i + 1, count - 1)
-            }
-        }
+    if let Some(row) = labels.iter().position(|&label| label as usize >= *count) {
+        let (label, last) = (labels[row], count - 1);
+        bail!("row {} has label {label}, but there are {count} classes (0 to {last})", row + 1);
     }
-    Ok(Some(counts))
+    Ok(Some(count_labels(labels, *count)))
+}
+
+/// How many examples each of `classes` classes has.
+pub(crate) fn count_labels(labels: &[u32], classes: usize) -> Vec<usize> {
+    let mut counts = vec![0; classes];
+    labels.iter().for_each(|&label| counts[label as usize] += 1);
+    counts
 }
 
 /// The columns that never change, counted from 1, in words; `None` where every one does.
@@ -370,7 +372,8 @@ fn constant_columns(table: &Table) -> Option<String> {
     (!constant.is_empty()).then(|| listed(&constant))
 }
 
-fn listed(items: &[impl ToString]) -> String {
+/// The first of some items, and how many more there are.
+pub(crate) fn listed(items: &[impl ToString]) -> String {
     let shown: Vec<String> = items.iter().take(LISTED).map(ToString::to_string).collect();
     let rest = items.len().saturating_sub(LISTED);
     shown.join(", ") + &if rest > 0 { format!(" and {rest} more") } else { String::new() }

@@ -10,7 +10,6 @@
 use std::{
     collections::BTreeMap,
     fs::File,
-    io::Write,
     path::{Path, PathBuf},
     sync::LazyLock,
 };
@@ -176,9 +175,7 @@ impl Check {
 impl Array {
     fn difference(&self, npz: &mut Npz, key: &str) -> Result<Option<String>> {
         if let Some(wanted) = &self.sha256 {
-            let mut digest = Sha256::new();
-            digest.write_all(&npz.values(key)?)?;
-            let found = digest::hex(digest);
+            let found = digest::hex(Sha256::new_with_prefix(npz.values(key)?));
             if found != *wanted {
                 return Ok(Some(format!("SHA-256 of the values is {found}, expected {wanted}")));
             }
@@ -208,6 +205,8 @@ fn unpacked(path: &Path) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
     use crate::data::files::tests::write_npz;
 

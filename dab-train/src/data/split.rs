@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Targets;
 use crate::support::random::Random;
 
 /// Where the held-out part is taken from.
@@ -16,6 +17,32 @@ pub enum HeldOutFrom {
     Train,
     /// The test images: p-values are honest.
     Test,
+}
+
+impl HeldOutFrom {
+    /// Train, held-out and test: `cut` sets a part of one of the two aside.
+    pub(super) fn cut<T>(self, train: T, test: T, cut: impl Fn(&T) -> (T, T)) -> (T, T, T) {
+        match self {
+            Self::Train => {
+                let (kept, aside) = cut(&train);
+                (kept, aside, test)
+            }
+            Self::Test => {
+                let (kept, aside) = cut(&test);
+                (train, aside, kept)
+            }
+        }
+    }
+}
+
+impl Targets {
+    /// Splits the examples, by class where there are classes.
+    pub(crate) fn cut(&self, share: f64, random: &mut Random) -> (Vec<usize>, Vec<usize>) {
+        match self {
+            Self::Classes { labels, .. } => by_class(labels, share, random),
+            Self::Regression(table) => fraction(table.rows, share, random),
+        }
+    }
 }
 
 /// Splits `0..n`; about `fraction · n` indices are taken.

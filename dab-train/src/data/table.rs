@@ -121,6 +121,12 @@ impl Table {
         Self { rows: self.rows, cols: indices.len(), values }
     }
 
+    /// The place of the largest value of each row, the first among equals.
+    pub(crate) fn largest(&self) -> Vec<u32> {
+        let best = |row: &[f32]| (1..row.len()).fold(0, |best, j| if row[j] > row[best] { j } else { best });
+        self.iter().map(|row| best(row) as u32).collect()
+    }
+
     /// Mean, spread and range of every column, summed in f64.
     #[must_use]
     pub fn column_stats(&self) -> Vec<ColumnStats> {
@@ -170,22 +176,20 @@ impl Table {
     /// Refuses NaN, infinities and numbers beyond the domain of a model (dab-core's `scalar.rs`); `what` names the table in the
     /// message, which says where the first such value is, row and column counted from 1.
     pub(crate) fn check_finite(&self, what: &str) -> Result<()> {
-        if let Some(at) = self.values.iter().position(|x| !x.is_finite()) {
+        let first = |wrong: fn(f32) -> bool| {
+            let at = self.values.iter().position(|&x| wrong(x))?;
+            Some((self.values[at], at / self.cols + 1, at % self.cols + 1))
+        };
+        if let Some((value, row, column)) = first(|x| !x.is_finite()) {
             let total = self.values.iter().filter(|x| !x.is_finite()).count();
             bail!(
-                "{what}: {} in row {}, column {} ({total} such values in all); every value must be finite",
-                self.values[at],
-                at / self.cols + 1,
-                at % self.cols + 1
+                "{what}: {value} in row {row}, column {column} ({total} such values in all); every value must be finite"
             );
         }
-        if let Some(at) = self.values.iter().position(|x| x.abs() > LARGEST) {
+        if let Some((value, row, column)) = first(|x| x.abs() > LARGEST) {
             bail!(
-                "{what}: {:e} in row {}, column {} is beyond ±{LARGEST:.1e}, the largest number that a model computes with; \
-                 correct or remove this row, or give the column in another unit",
-                self.values[at],
-                at / self.cols + 1,
-                at % self.cols + 1
+                "{what}: {value:e} in row {row}, column {column} is beyond ±{LARGEST:.1e}, the largest number that a model \
+                 computes with; correct or remove this row, or give the column in another unit"
             );
         }
         Ok(())

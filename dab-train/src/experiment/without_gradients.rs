@@ -12,7 +12,7 @@ use crate::{
         plan::{Rows, most_codes},
     },
     config::{Experiment, Weights, retrofit::Retrofit},
-    data::{Description, Seen, Targets, Task},
+    data::{Description, Seen, Targets, Task, count_labels},
     export::{artifact, device, head, int8, retrofit},
     learn::retrofit::{Affine, Retrofitted, classes},
     measure::{
@@ -31,18 +31,13 @@ const STRING: usize = 4;
 
 /// A model that was computed.
 pub struct Made {
-    /// Its views.
     pub fitted: Retrofitted,
-    /// Why these.
     pub choice: Choice,
     /// `model.dab`.
     pub bytes: Vec<u8>,
 }
 
 /// Chooses views unless the experiment has them, fits them and makes the file. The views are then in the experiment.
-///
-/// # Errors
-/// When the data or a last layer cannot be used, or nothing fits into the flash.
 pub fn make(
     experiment: &mut Experiment,
     description: &Description,
@@ -108,8 +103,7 @@ fn last_layer(retrofit: &Retrofit) -> Result<Option<Affine>> {
 
 fn rows(seen: &Seen, strings: u64) -> Result<Rows> {
     let (labels, count) = classes(&seen.train.targets);
-    let mut counts = vec![0; count];
-    labels.iter().for_each(|&label| counts[label as usize] += 1);
+    let mut counts = count_labels(&labels, count);
     let outputs = match &seen.train.targets {
         Targets::Classes { count, .. } => *count,
         Targets::Regression(table) => {
@@ -166,34 +160,20 @@ fn fit(
 }
 
 /// Scores of all inputs by the file, and what they are worth.
-///
-/// # Errors
-/// When the file does not take the inputs.
 pub fn measure(made: &Made, task: &Task) -> Result<(TaskScores, Evaluation)> {
     let scores = TaskScores::of(task, |inputs| device::scores(&made.bytes, inputs))?;
     let evaluation = evaluate_scores(&made.fitted.codebook().priors, None, task, &scores)?;
     Ok((scores, evaluation))
 }
 
-/// Every input scored by the file, beside the same distances in float64.
-///
-/// # Errors
-/// When the file does not take the inputs.
-pub fn beside_exact(made: &Made, task: &Task) -> Result<Twice> {
-    Twice::new(&made.bytes, task, &exact(&made.fitted, task)?)
-}
-
 /// Distances from the codes of the base view, in float64.
-fn exact(fitted: &Retrofitted, task: &Task) -> Result<TaskScores> {
+pub fn exact(fitted: &Retrofitted, task: &Task) -> Result<TaskScores> {
     let base = &fitted.views[0];
     TaskScores::of(task, |inputs| Ok(Scores { uncertainty: base.exact(inputs), ..Scores::default() }))
 }
 
 /// Every input of an experiment scored by the views that it names, fitted anew, and by a file. Where the file has weights of one
 /// byte, the fitted ones are rounded as those are.
-///
-/// # Errors
-/// When the experiment names no views, its data cannot be used, or the file takes other inputs.
 pub fn twice(experiment: &Experiment, task: Task, artifact: &[u8]) -> Result<Twice> {
     let retrofit = experiment.retrofit.as_ref().filter(|retrofit| !retrofit.views.is_empty());
     let retrofit = retrofit.context("the experiment names no views to fit")?;

@@ -19,16 +19,12 @@ const WORDS: &str = "preprocessing_in_words";
 /// The image network in front of a model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Backbone {
-    /// Its shape.
     pub network: Architecture,
     /// Of its names and numbers.
     pub sha256: String,
 }
 
 /// What an artifact says about its image network.
-///
-/// # Errors
-/// Never for finite numbers.
 pub fn info(
     network: Architecture,
     sha256: &str,

@@ -52,13 +52,11 @@ pub fn views(artifact: &[u8], inputs: &Table) -> Result<Vec<Vec<ViewScore>>> {
 /// What the encoder makes of a row.
 #[derive(Clone, Debug)]
 pub struct Encoded {
-    /// The mean μ.
     pub mean: Vec<f32>,
     /// The covariance Σ: variances of a diagonal covariance, all entries of a full one, nothing of a constant one.
     pub cov: Vec<f64>,
 }
 
-/// The Gaussian of every row.
 pub fn encoded(artifact: &[u8], inputs: &Table) -> Result<Vec<Encoded>> {
     let bytes = AlignedBytes::from(artifact);
     let model = bytes.model()?;
@@ -78,7 +76,6 @@ pub fn encoded(artifact: &[u8], inputs: &Table) -> Result<Vec<Encoded>> {
     })
 }
 
-/// All scores of every row.
 pub fn scores(artifact: &[u8], inputs: &Table) -> Result<Scores> {
     let bytes = AlignedBytes::from(artifact);
     let model = bytes.model()?;
@@ -89,19 +86,12 @@ pub fn scores(artifact: &[u8], inputs: &Table) -> Result<Scores> {
         let latent = model.encode(row, scratch)?.mean.to_vec();
         Ok((assessment, outputs, latent))
     })?;
-    let (mut said, mut outputs, mut latent) = (Vec::new(), Vec::new(), Vec::new());
-    for (assessment, row_outputs, mean) in found {
-        said.push(assessment);
-        outputs.extend(row_outputs);
-        latent.extend(mean);
-    }
     let shaped = |cols, values| Table { rows: inputs.rows, cols, values };
     Ok(Scores {
-        uncertainty: said.iter().map(|a| a.uncertainty).collect(),
-        code: said.iter().map(|a| a.nearest as u32).collect(),
-        assignment: shaped(0, Vec::new()),
-        distances: shaped(0, Vec::new()),
-        latent: shaped(shape.dim, latent),
-        outputs: shaped(shape.outputs, outputs),
+        uncertainty: found.iter().map(|(said, ..)| said.uncertainty).collect(),
+        code: found.iter().map(|(said, ..)| said.nearest as u32).collect(),
+        outputs: shaped(shape.outputs, found.iter().flat_map(|(_, outputs, _)| outputs).copied().collect()),
+        latent: shaped(shape.dim, found.iter().flat_map(|(.., latent)| latent).copied().collect()),
+        ..Scores::default()
     })
 }

@@ -40,19 +40,14 @@ fn is(name: &str, part: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use safetensors::{Dtype, tensor::TensorView};
+    use crate::model::weights::serialized;
 
     fn file(tensors: &[(&str, Vec<usize>)]) -> Vec<u8> {
-        let bytes: Vec<Vec<u8>> = tensors
-            .iter()
-            .map(|(_, shape)| {
-                (0..shape.iter().product()).flat_map(|i: usize| (i as f32).to_le_bytes()).collect()
-            })
-            .collect();
-        let views = tensors.iter().zip(&bytes).map(|((name, shape), bytes)| {
-            (*name, TensorView::new(Dtype::F32, shape.clone(), bytes).unwrap())
-        });
-        safetensors::serialize(views, None).unwrap()
+        let tensor = |(name, shape): &(&str, Vec<usize>)| {
+            let bytes = (0..shape.iter().product()).flat_map(|i: usize| (i as f32).to_le_bytes());
+            ((*name).to_owned(), shape.clone(), bytes.collect())
+        };
+        serialized(&tensors.iter().map(tensor).collect::<Vec<_>>(), None).unwrap()
     }
 
     #[test]

@@ -37,7 +37,6 @@ pub struct Change {
     pub scores: [Vec<f32>; 2],
 }
 
-/// Compares two files on rows.
 pub fn compare(floats: &[u8], bytes: &[u8], rows: &Table) -> Result<Change> {
     let [before, after] = [device::assessments(floats, rows)?, device::assessments(bytes, rows)?];
     let scores = [&before, &after].map(|said| said.iter().map(Assessment::score).collect::<Vec<f32>>());

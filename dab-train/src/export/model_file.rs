@@ -38,7 +38,6 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 impl ModelFile {
-    /// Reads a file.
     pub fn open(path: &Path) -> Result<Self> {
         let name = path.display();
         let bytes = read(path).with_context(|| format!("cannot read `{name}`"))?;
@@ -59,23 +58,17 @@ impl ModelFile {
     }
 
     /// The same model at other false-alarm rates.
-    ///
-    /// # Errors
-    /// Rates that its calibration table cannot reach.
     pub fn at(self, rates: Rates) -> Result<Self> {
         self.model()?.set_rates(rates)?;
         Ok(Self { rates: Some(rates), ..self })
     }
 
-    /// The bytes of the file.
     pub fn bytes(&self) -> &[u8] {
         self.bytes.as_slice()
     }
 
     /// The model in it.
-    ///
-    /// # Errors
-    /// Never after [`ModelFile::open`].
+    /// Never an error after [`ModelFile::open`].
     pub fn model(&self) -> Result<Model<'_>> {
         let mut model = self.bytes.model().map_err(|error| {
             let advice = match error {
@@ -101,7 +94,6 @@ impl ModelFile {
         stored.map_or(0, |&b| u32::from_le_bytes(b))
     }
 
-    /// Names of the inputs, if the artifact has them.
     pub fn input_names(&self, count: usize) -> Option<Vec<String>> {
         names::find(&self.info, names::INPUTS, count)
     }

@@ -4,7 +4,6 @@
 
 pub use dab_core::artifact::info::{INPUT_NAMES as INPUTS, OUTPUT_NAMES as OUTPUTS};
 
-/// The names in a string.
 pub fn split(list: &str) -> Vec<String> {
     if list.trim_start().starts_with('[')
         && let Ok(names) = serde_json::from_str::<Vec<String>>(list)
@@ -15,9 +14,6 @@ pub fn split(list: &str) -> Vec<String> {
 }
 
 /// The string that [`split`] takes apart again.
-///
-/// # Errors
-/// Never for names that are text.
 pub fn join(names: &[String]) -> serde_json::Result<String> {
     let plain = names.join(", ");
     if split(&plain) == names { Ok(plain) } else { serde_json::to_string(names) }

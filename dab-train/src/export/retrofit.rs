@@ -52,7 +52,6 @@ impl Calibration<'_> {
     }
 }
 
-/// The file of a model.
 pub fn artifact(
     model: &Retrofitted,
     calibration: Calibration,
@@ -138,7 +137,6 @@ fn store(spec: &Spec) -> Result<Vec<u8>> {
     spec.to_bytes().context("the model cannot be stored")
 }
 
-/// Fits the tails of every view to rows.
 fn fit_tails(spec: &mut Spec, rows: &Table) -> Result<()> {
     let found = device::views(&store(spec)?, rows)?;
     for (view, tails) in found.iter().zip(tails(spec)) {

@@ -44,40 +44,26 @@ const LEAST: usize = 20;
 /// Codes of rows without classes, unless another number is asked for.
 const DEFAULT_CODES: usize = 10;
 
-/// Rows to fit to.
-#[derive(Debug)]
-pub struct FittingRows {
-    /// What enters the network, or its features.
-    pub inputs: Table,
-    /// The class of each, all below the second number.
-    pub labels: Option<(Vec<u32>, usize)>,
-    /// Codes a class; in all, without classes.
-    pub codes: Option<usize>,
-}
-
-/// A completed model, and the inputs that calibrated it: none where the rows were features.
-#[derive(Debug)]
-pub struct Completed {
-    /// The model.
-    pub spec: Spec,
-    /// Rows that enter it.
-    pub held_out: Option<Table>,
-}
-
 /// The rows, cut in two.
 struct Cut {
     fitting: Table,
     held_out: Table,
-    /// Classes of the fitting rows.
+    /// Classes of the fitting rows, all below the second number.
     labels: Option<(Vec<u32>, usize)>,
     /// Whether they run through the layers, or are features already.
     whole: bool,
+    /// Codes a class; in all, without classes.
     codes: Option<usize>,
 }
 
 impl Cut {
-    fn new(network: &Network, rows: &FittingRows) -> Result<Self> {
-        let (found, columns) = (rows.inputs.rows, rows.inputs.cols);
+    fn new(
+        network: &Network,
+        rows: &Table,
+        labels: Option<(Vec<u32>, usize)>,
+        codes: Option<usize>,
+    ) -> Result<Self> {
+        let (found, columns) = (rows.rows, rows.cols);
         ensure!(
             columns == network.inputs || columns == network.features,
             "the rows have {columns} columns: the network takes {} inputs{}",
@@ -88,8 +74,8 @@ impl Cut {
             }
         );
         ensure!(found >= LEAST, "{found} rows are too few to fit to: give at least {LEAST}");
-        ensure!(rows.codes != Some(0), "--codes 0: a model has at least one code");
-        if let Some((labels, _)) = &rows.labels {
+        ensure!(codes != Some(0), "--codes 0: a model has at least one code");
+        if let Some((labels, _)) = &labels {
             ensure!(
                 labels.len() == found,
                 "{found} rows but {} labels: every row needs its own",
@@ -97,17 +83,17 @@ impl Cut {
             );
         }
         let mut random = Random::new(0, "pack/held-out");
-        let (kept, taken) = match &rows.labels {
+        let (kept, taken) = match &labels {
             Some((labels, _)) => split::by_class(labels, HELD_OUT, &mut random),
             None => split::fraction(found, HELD_OUT, &mut random),
         };
         let of_kept = |labels: &[u32]| kept.iter().map(|&row| labels[row]).collect();
         Ok(Self {
-            fitting: rows.inputs.select(&kept),
-            held_out: rows.inputs.select(&taken),
-            labels: rows.labels.as_ref().map(|(labels, count)| (of_kept(labels), *count)),
+            fitting: rows.select(&kept),
+            held_out: rows.select(&taken),
+            labels: labels.map(|(labels, count)| (of_kept(&labels), count)),
             whole: columns == network.inputs,
-            codes: rows.codes,
+            codes,
         })
     }
 
@@ -117,12 +103,15 @@ impl Cut {
     }
 }
 
-/// Head (if there is none), codes, priors and calibration of a network, from rows.
-///
-/// # Errors
-/// Rows of another width, too few of them, or numbers that cannot be stored.
-pub fn complete(network: &Network, rows: &FittingRows) -> Result<Completed> {
-    let cut = Cut::new(network, rows)?;
+/// Head (if there is none), codes, priors and calibration of a network, from rows that enter it or are its features, with their
+/// classes, if they are known, and the codes a class. Also gives the inputs that calibrated it: none where the rows were features.
+pub fn complete(
+    network: &Network,
+    rows: &Table,
+    labels: Option<(Vec<u32>, usize)>,
+    codes: Option<usize>,
+) -> Result<(Spec, Option<Table>)> {
+    let cut = Cut::new(network, rows, labels, codes)?;
     let mut spec = match &network.head {
         Some(head) => encoder(network, head, &cut)?,
         None => whitened(network, &cut)?,
@@ -139,7 +128,7 @@ pub fn complete(network: &Network, rows: &FittingRows) -> Result<Completed> {
         true => cut.held_out.iter().take(SELF_TESTS).map(<[f32]>::to_vec).collect(),
         false => network.self_test.clone(),
     };
-    Ok(Completed { spec, held_out: cut.whole.then_some(cut.held_out) })
+    Ok((spec, cut.whole.then_some(cut.held_out)))
 }
 
 /// A model of the network's layers, if the rows need them, and of this head, with one code: enough to encode rows.
@@ -245,10 +234,7 @@ fn whitened(network: &Network, cut: &Cut) -> Result<Spec> {
         (None, Some(own)) => {
             // Without labels, a row belongs to the class that the network gives it.
             let logits = affine.as_ref().map(|own| own.apply(&inputs)).context("a decoder of classes")?;
-            let first_of_largest = |row: &[f32]| {
-                (0..row.len()).max_by(|&a, &b| row[a].total_cmp(&row[b]).then(b.cmp(&a))).unwrap_or(0) as u32
-            };
-            (logits.iter().map(first_of_largest).collect(), own.outputs, true)
+            (logits.largest(), own.outputs, true)
         }
         (None, None) => (vec![0; inputs.rows], 1, false),
     };

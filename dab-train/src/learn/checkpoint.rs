@@ -13,7 +13,7 @@ use std::{
 
 use anyhow::{Context, Result, anyhow, ensure};
 use burn::tensor::{Device, Tensor, TensorData};
-use safetensors::{Dtype, SafeTensors, tensor::TensorView};
+use safetensors::{Dtype, SafeTensors};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     config::Experiment,
-    model::{codebook::Codebook, network::Network},
+    model::{codebook::Codebook, network::Network, weights},
     support::files::AtomicFile,
 };
 
@@ -36,7 +36,6 @@ const STATE: &str = "dab";
 pub struct RunState {
     /// The model as trained so far.
     pub model: Rdfc,
-    /// One entry an epoch.
     pub history: Vec<Epoch>,
     /// The best model so far, under early stopping.
     pub best: Option<Best>,
@@ -47,7 +46,6 @@ pub struct RunState {
 pub struct Best {
     /// Its loss on the examples set aside.
     pub loss: f64,
-    /// After which epoch.
     pub epoch: usize,
     /// θ.
     pub network: Network,
@@ -92,13 +90,6 @@ impl Named {
         self.numbers(name, tensor.dims().to_vec(), tensor.to_data().iter::<f32>());
     }
 
-    fn digest(&self) -> String {
-        let mut parts: Vec<_> =
-            self.0.iter().map(|(name, _, bytes)| (name.as_str(), bytes.as_slice())).collect();
-        parts.sort_unstable();
-        digest(parts.into_iter())
-    }
-
     fn network(&mut self, name: &str, network: &Network) {
         let mut network = network.clone();
         for (index, parameter) in network.parameters_mut().into_iter().enumerate() {
@@ -128,11 +119,8 @@ impl Named {
     }
 }
 
-/// Writes `progress` to `path`, replacing what is there in one step.
-///
-/// # Errors
-/// When the file cannot be written.
-pub fn write(path: &Path, experiment: &Experiment, progress: &RunState) -> Result<()> {
+/// A run as the bytes of a checkpoint.
+pub fn to_bytes(experiment: &Experiment, progress: &RunState) -> Result<Vec<u8>> {
     let model = &progress.model;
     let mut named = Named::default();
     named.network("network", &model.network);
@@ -152,15 +140,15 @@ pub fn write(path: &Path, experiment: &Experiment, progress: &RunState) -> Resul
         best: progress.best.as_ref().map(|best| (best.loss.to_bits(), best.epoch)),
         history: toml::to_string(&History { epochs: progress.history.clone() })?,
         scaling: model.scaling.map(|scaling| (scaling.factor, scaling.good)),
-        digest: named.digest(),
+        digest: digest(named.0.iter().map(|(name, _, bytes)| (name.as_str(), bytes.as_slice())).collect()),
     };
     let metadata = HashMap::from([(STATE.to_owned(), serde_json::to_string(&state)?)]);
-    let views = named
-        .0
-        .iter()
-        .map(|(name, shape, bytes)| Ok((name.as_str(), TensorView::new(Dtype::F32, shape.clone(), bytes)?)));
-    let views: Vec<_> = views.collect::<Result<_>>()?;
-    let bytes = safetensors::serialize(views, Some(metadata))?;
+    weights::serialized(&named.0, Some(metadata))
+}
+
+/// Writes `progress` to `path`, replacing what is there in one step.
+pub fn write(path: &Path, experiment: &Experiment, progress: &RunState) -> Result<()> {
+    let bytes = to_bytes(experiment, progress)?;
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     parent
         .map_or(Ok(()), fs::create_dir_all)
@@ -172,7 +160,6 @@ pub fn write(path: &Path, experiment: &Experiment, progress: &RunState) -> Resul
     AtomicFile::write(path, &bytes).with_context(here)
 }
 
-/// Where the checkpoint before the one at `path` is.
 pub fn before(path: &Path) -> PathBuf {
     path.with_extension("before.safetensors")
 }
@@ -195,8 +182,9 @@ pub fn tidy(path: &Path) {
     let _ = fs::remove_file(before(path));
 }
 
-/// SHA-256 of names and bytes.
-fn digest<'a>(parts: impl Iterator<Item = (&'a str, &'a [u8])>) -> String {
+/// SHA-256 of names and bytes, in the order of the names.
+fn digest(mut parts: Vec<(&str, &[u8])>) -> String {
+    parts.sort_unstable();
     let mut digest = Sha256::new();
     for (name, bytes) in parts {
         digest.update(name);
@@ -215,8 +203,7 @@ impl Stored<'_> {
     fn numbers(&self, name: &str) -> Result<Vec<f32>> {
         let view = self.file.tensor(name).map_err(|_| anyhow!("the checkpoint has no `{name}`"))?;
         ensure!(view.dtype() == Dtype::F32, "`{name}` in the checkpoint is not f32");
-        let words = view.data().chunks_exact(size_of::<f32>());
-        Ok(words.map(|word| f32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect())
+        Ok(view.data().as_chunks().0.iter().map(|&word| f32::from_le_bytes(word)).collect())
     }
 
     fn tensor(&self, name: &str, shape: [usize; 2]) -> Result<Tensor<2>> {
@@ -261,9 +248,6 @@ impl Stored<'_> {
 }
 
 /// Reads `path` into `progress`, which holds a fresh start of the same experiment.
-///
-/// # Errors
-/// When the file is damaged, or belongs to another experiment or seed.
 pub fn read(path: &Path, experiment: &Experiment, progress: &mut RunState) -> Result<()> {
     let bytes = bytes(path)?;
     let before = before(path);
@@ -276,17 +260,11 @@ pub fn read(path: &Path, experiment: &Experiment, progress: &mut RunState) -> Re
 }
 
 /// A checkpoint as it is.
-///
-/// # Errors
-/// When it cannot be read.
 pub fn bytes(path: &Path) -> Result<Vec<u8>> {
     crate::support::limits::read(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
 /// [`read`] of a checkpoint's bytes.
-///
-/// # Errors
-/// As there.
 pub fn resume(bytes: &[u8], experiment: &Experiment, progress: &mut RunState) -> Result<()> {
     let (_, metadata) = SafeTensors::read_metadata(bytes).context("it is damaged")?;
     let text =
@@ -298,9 +276,8 @@ pub fn resume(bytes: &[u8], experiment: &Experiment, progress: &mut RunState) ->
     let file = SafeTensors::deserialize(bytes).context("it is damaged")?;
     let device = progress.model.device.clone();
     let stored = Stored { file, device: &device };
-    let mut views: Vec<_> = stored.file.iter().map(|(name, view)| (name, view.data())).collect();
-    views.sort_unstable();
-    ensure!(digest(views.into_iter()) == state.digest, "it is damaged: its tensors have another SHA-256");
+    let views = stored.file.iter().map(|(name, view)| (name, view.data())).collect();
+    ensure!(digest(views) == state.digest, "it is damaged: its tensors have another SHA-256");
     let model = &mut progress.model;
     stored.network("network", &mut model.network)?;
     stored.codebook("codebook", &mut model.codebook)?;

@@ -22,7 +22,7 @@ use crate::{
         codebook::{Codes, moments, uncertainty},
         divergence,
         encoder::Encoding,
-        network::{Network, Wanted},
+        network::{Network, Output},
         product::Product,
         tensors::constant,
     },
@@ -68,10 +68,10 @@ impl<'a> Encodings<'a> {
         let home = self.examples.device();
         let (x, wanted) = self.examples.select(&self.rows[batch]);
         let encoding = network.encode(x.to_device(device));
-        let share = match wanted {
-            Wanted::Classes(one_hot) if self.calibrated => {
+        let share = match network.output {
+            Output::Classes(_) if self.calibrated => {
                 let outputs = network.decoder.forward(encoding.mean.clone());
-                Network::correct(outputs, one_hot.to_device(device)).to_device(&home)
+                Network::correct(outputs, wanted.to_device(device)).to_device(&home)
             }
             _ => encoding.log_det.ones_like().to_device(&home),
         };
@@ -132,7 +132,6 @@ fn in_turn<T>(lists: Vec<Vec<T>>) -> Vec<T> {
     (0..longest).flat_map(|_| lists.iter_mut().filter_map(Iterator::next).collect::<Vec<_>>()).collect()
 }
 
-/// Numbers of a tensor, row by row.
 fn numbers(tensor: Tensor<2>) -> Vec<f64> {
     tensor.into_data().iter::<f64>().collect()
 }
@@ -197,11 +196,7 @@ impl Rdfc {
         alpha: f64,
     ) -> (Tensor<2>, Tensor<2>) {
         let distances = divergence::kl(encoding, codes);
-        let assignment = if self.started {
-            codes.assign(&distances, alpha)
-        } else {
-            distances.full_like(1.0 / self.codebook.len() as f64)
-        };
+        let assignment = codes.assign_from(self.started, &distances, alpha);
         let u = uncertainty(assignment.clone(), distances);
         (assignment * share, u)
     }
@@ -213,11 +208,7 @@ impl Rdfc {
         for (encoding, share) in encodings.iter() {
             let (encoding, share) = (encoding.tracked(), share.autodiff());
             let distances = divergence::kl(&encoding, &codes); // [batch, codes]        E4
-            let assignment = if self.started {
-                codes.assign(&distances, alpha) // [batch, codes]                       E5, no gradient
-            } else {
-                distances.clone().detach().full_like(1.0 / self.codebook.len() as f64)
-            };
+            let assignment = codes.assign_from(self.started, &distances, alpha); //     E5, no gradient
             let loss = (uncertainty(assignment, distances) * share).mean();
             let mut gradients = loss.backward();
             self.means_optimiser.step(vec![&mut codes.means], &mut gradients, rate);

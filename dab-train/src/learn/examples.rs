@@ -16,7 +16,7 @@ use anyhow::{Error, Result};
 use burn::tensor::{Device, Tensor, TensorData};
 
 use super::indexed_rows::IndexedRows;
-use crate::model::{network::Wanted, tensors::indices};
+use crate::model::tensors::indices;
 
 /// Mini-batches that wait for the device.
 const AHEAD: usize = 3;
@@ -29,8 +29,8 @@ pub enum Inputs {
     Table {
         /// `[examples, inputs]`.
         inputs: Tensor<2>,
-        /// One target per example.
-        wanted: Wanted,
+        /// One target per example: numbers `[examples, targets]`, or one-hot rows `[examples, classes]`.
+        wanted: Tensor<2>,
     },
     /// Rows of classes, read when they are needed.
     Streamed(Streamed),
@@ -85,15 +85,11 @@ impl Examples {
     }
 
     /// Inputs and targets of the examples `rows`, as they are.
-    pub fn select(&self, rows: &[usize]) -> (Tensor<2>, Wanted) {
+    pub fn select(&self, rows: &[usize]) -> (Tensor<2>, Tensor<2>) {
         match &self.inputs {
             Inputs::Table { inputs, wanted } => {
                 let rows = indices(rows.iter().copied(), &inputs.device());
-                let wanted = match wanted {
-                    Wanted::Values(values) => Wanted::Values(values.clone().select(0, rows.clone())),
-                    Wanted::Classes(one_hot) => Wanted::Classes(one_hot.clone().select(0, rows.clone())),
-                };
-                (inputs.clone().select(0, rows), wanted)
+                (inputs.clone().select(0, rows.clone()), wanted.clone().select(0, rows))
             }
             Inputs::Streamed(streamed) => self.upload(streamed, rows, streamed.read(rows, None)),
         }
@@ -106,7 +102,7 @@ impl Examples {
         batches: &'a [Vec<usize>],
         needed: Option<Vec<Vec<usize>>>,
         epoch: usize,
-    ) -> Box<dyn Iterator<Item = (Tensor<2>, Wanted)> + 'a> {
+    ) -> Box<dyn Iterator<Item = (Tensor<2>, Tensor<2>)> + 'a> {
         match &self.inputs {
             Inputs::Table { .. } => Box::new(batches.iter().map(|rows| self.select(rows))),
             Inputs::Streamed(streamed) => {
@@ -117,26 +113,21 @@ impl Examples {
     }
 
     /// What went wrong in reading since the last call.
-    ///
-    /// # Errors
-    /// The first fault.
     pub fn sound(&self) -> Result<()> {
         let Inputs::Streamed(streamed) = &self.inputs else { return Ok(()) };
         streamed.fault.lock().ok().and_then(|mut fault| fault.take()).map_or(Ok(()), Err)
     }
 
-    fn upload(&self, streamed: &Streamed, rows: &[usize], numbers: Vec<f32>) -> (Tensor<2>, Wanted) {
-        let shape = [rows.len(), streamed.rows.cols()];
-        let x = Tensor::from_data(TensorData::new(numbers, shape), &streamed.device);
+    fn upload(&self, streamed: &Streamed, rows: &[usize], numbers: Vec<f32>) -> (Tensor<2>, Tensor<2>) {
+        let tensor =
+            |values, cols| Tensor::from_data(TensorData::new(values, [rows.len(), cols]), &streamed.device);
         let mut one_hot = vec![0.0_f32; rows.len() * streamed.classes];
         for (row, label) in rows.iter().zip(one_hot.chunks_exact_mut(streamed.classes.max(1))) {
             if let Some(labels) = &self.labels {
                 label[labels[*row] as usize] = 1.0;
             }
         }
-        let wanted =
-            Tensor::from_data(TensorData::new(one_hot, [rows.len(), streamed.classes]), &streamed.device);
-        (x, Wanted::Classes(wanted))
+        (tensor(numbers, streamed.rows.cols()), tensor(one_hot, streamed.classes))
     }
 }
 

@@ -49,9 +49,6 @@ const IN_MEMORY: usize = 100_000;
 
 /// Trains on images, and gives the rows as the trained bottleneck sees them, test and OOD under a seal. A frozen network's
 /// features are kept in `cache`.
-///
-/// # Errors
-/// Missing data, weights of another network, and what stops any run.
 pub(super) fn learn_task(
     experiment: &Experiment,
     mut images: ImageTask,
@@ -92,9 +89,6 @@ pub(super) fn learn_task(
 
 /// A finished run on images, and its task as the bottleneck sees it. The training images' part of the task is one of each
 /// class where nothing depends on the others.
-///
-/// # Errors
-/// Missing data or weights, and what [`super::run::restore`] refuses.
 pub(super) fn restore_task(
     experiment: &Experiment,
     mut images: ImageTask,
@@ -109,7 +103,7 @@ pub(super) fn restore_task(
     if streams(experiment) {
         let cols =
             frozen.as_ref().map_or(images.train.set.cols(), |network| network.architecture().features());
-        run = Some(restore(experiment, &images, cols, setting)?);
+        run = Some(restored(experiment, fresh(experiment, images.classes, cols, setting)?, setting)?);
         let labels = &images.train.labels;
         let first = (0..images.classes).filter_map(|class| labels.iter().position(|&l| l as usize == class));
         images.train = images.train.select(&first.collect::<Vec<_>>());
@@ -131,17 +125,11 @@ fn image_network<'a>(experiment: &'a Experiment, images: &ImageTask) -> Result<&
 }
 
 /// The pretrained numbers that an experiment names; `root` is the data folder.
-///
-/// # Errors
-/// When the file is missing or damaged.
 pub fn pretrained(config: &ImageBackbone, root: &Path) -> Result<Option<Weights>> {
     config.weights.as_ref().map(|path| Weights::read(&stored(root, path)?)).transpose()
 }
 
 /// An image network with a file's numbers, without gradients.
-///
-/// # Errors
-/// When the numbers are another network's.
 pub fn frozen(config: &ImageBackbone, weights: &Weights, device: &Device) -> Result<ResNet> {
     let mut network = ResNet::new(config.network, InitialWeights::Zero, device);
     weights.load(&mut network)?;
@@ -166,9 +154,6 @@ fn each(
 }
 
 /// Features of every image, one row each.
-///
-/// # Errors
-/// When an image cannot be read.
 pub fn features(network: &ResNet, set: &ImageSet, normalise: &Normalise, device: &Device) -> Result<Table> {
     let cols = network.architecture().features();
     let mut values = Vec::with_capacity(set.len() * cols);
@@ -194,9 +179,6 @@ fn numbers_digest(network: &ResNet) -> Sha256 {
 }
 
 /// Features of every image from a file in `folder`, made once for a network, a source and a normalisation, and mapped.
-///
-/// # Errors
-/// When an image cannot be read, or the file cannot be written or mapped.
 pub fn cached(
     network: &ResNet,
     set: &ImageSet,
@@ -224,9 +206,6 @@ pub fn cached(
 }
 
 /// Trains everything, from the pretrained numbers on if there are any.
-///
-/// # Errors
-/// As [`crate::learn::run::train`].
 pub fn train(
     experiment: &Experiment,
     task: &ImageTask,
@@ -241,9 +220,6 @@ pub fn train(
 }
 
 /// Trains the bottleneck on a frozen network's features of the training images, row by row from the file.
-///
-/// # Errors
-/// As [`crate::learn::run::train`].
 pub fn train_frozen(
     experiment: &Experiment,
     task: &ImageTask,
@@ -258,14 +234,6 @@ pub fn train_frozen(
 /// Whether an experiment can learn from rows as they are, without the table that scaling and noise need.
 pub fn streams(experiment: &Experiment) -> bool {
     experiment.backbone.standardise == Standardise::None && experiment.training.input_noise == 0.0
-}
-
-/// A finished run that learnt from rows, from the checkpoint that it left.
-///
-/// # Errors
-/// As [`crate::learn::run::restore`].
-pub fn restore(experiment: &Experiment, task: &ImageTask, cols: usize, setting: &Setting) -> Result<Learnt> {
-    restored(experiment, fresh(experiment, task.classes, cols, setting)?, setting)
 }
 
 /// The model before its first epoch, on rows of `cols` numbers.

@@ -34,9 +34,6 @@ pub trait IndexedRows: fmt::Debug + Send + Sync {
     fn cols(&self) -> usize;
 
     /// The rows at `indices`, one after the other; `change` names the random streams of rows that change while learning.
-    ///
-    /// # Errors
-    /// When a row cannot be read.
     fn numbers(&self, indices: &[usize], change: Option<(u64, &str)>) -> Result<Vec<f32>>;
 }
 
@@ -82,9 +79,6 @@ impl Features {
     }
 
     /// Maps a file.
-    ///
-    /// # Errors
-    /// When it cannot be read, or is not as long as its header says.
     pub fn open(path: &Path) -> Result<Self> {
         let here = || format!("cannot read features from {}", path.display());
         let file = File::open(path).with_context(here)?;
@@ -107,9 +101,6 @@ impl Features {
     }
 
     /// All rows in memory.
-    ///
-    /// # Errors
-    /// None in practice: the file's length was checked.
     pub fn table(&self) -> Result<Table> {
         let all: Vec<usize> = (0..self.rows.len()).collect();
         Ok(Table::new(self.rows.len(), self.cols, self.numbers(&all, None)?)?)

@@ -12,7 +12,10 @@
 //!
 //! What carries the bytes is a [`Wire`]: MPI (`mpi.rs`), or threads in the tests. A wire has no errors: MPI ends the whole job.
 
-use std::fmt::Debug;
+use std::{
+    fmt::Debug,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use anyhow::{Result, ensure};
 use burn::tensor::{Device, Tensor, TensorData};
@@ -52,6 +55,8 @@ pub struct Machines {
     /// Which of how many.
     pub place: Place,
     wire: Box<dyn Wire>,
+    /// Bytes that this process gave to others.
+    sent: AtomicU64,
 }
 
 /// Rows and columns of each tensor; none for one that is absent.
@@ -61,7 +66,18 @@ impl Machines {
     /// Shares a run over `wire`.
     #[must_use]
     pub fn new(wire: Box<dyn Wire>) -> Self {
-        Self { place: wire.place(), wire }
+        Self { place: wire.place(), wire, sent: AtomicU64::new(0) }
+    }
+
+    /// Bytes that this process has given to others so far, for each of them.
+    #[must_use]
+    pub fn sent(&self) -> u64 {
+        self.sent.load(Ordering::Relaxed)
+    }
+
+    /// Counts what every other process got from this one.
+    fn count(&self, bytes: usize) {
+        self.sent.fetch_add((bytes * (self.place.count - 1)) as u64, Ordering::Relaxed);
     }
 
     /// Refuses processes that do not say the same.
@@ -125,6 +141,8 @@ impl Machines {
             sum.iter_mut().zip(of(index)).for_each(|(sum, value)| *sum += value);
         }
         self.wire.all_gather(&sum, &mut sent);
+        // A part to everybody, and the sum of one's own part to everybody.
+        self.count(2 * size_of_val(&*sum));
         bucket.copy_from_slice(&sent[..bucket.len()]);
     }
 
@@ -162,7 +180,11 @@ impl Machines {
         let mut length = (own.len() as u64).to_le_bytes();
         self.wire.broadcast(from, &mut length);
         let length = u64::from_le_bytes(length) as usize;
-        let mut bytes = if from == self.place.index { own.to_vec() } else { vec![0; length] };
+        let mut bytes = vec![0; length];
+        if from == self.place.index {
+            bytes = own.to_vec();
+            self.count(size_of::<u64>() + length);
+        }
         bytes.chunks_mut(PIECE).for_each(|piece| self.wire.broadcast(from, piece));
         bytes
     }
@@ -288,6 +310,17 @@ mod tests {
         assert_eq!(found, [(-0.0_f32).to_bits(); 3]);
         let found = three(|machines| machines.add(Vec::new(), &Device::flex()).len());
         assert_eq!(found, [0; 3]);
+    }
+
+    #[test]
+    fn bytes_are_counted_that_went_to_others() {
+        let found = three(|machines| {
+            let before = machines.sent();
+            let _ = machines.add(vec![Some(row(vec![1.0; 9]))], &Device::flex());
+            machines.sent() - before
+        });
+        // To each of two: three numbers and later their sum; the length and the shape of one tensor, two words.
+        assert_eq!(found, [2 * (2 * 3 * 4 + 8 + 16); 3]);
     }
 
     #[test]

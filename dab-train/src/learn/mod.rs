@@ -40,9 +40,6 @@ use crate::{
 /// Learns from the training rows of an experiment. Also gives the rows as the bottleneck sees them (of images, their
 /// features): those that learn and calibrate, and the others, still sealed. The features of a frozen image network are kept
 /// in the folder `cache`.
-///
-/// # Errors
-/// When data and experiment do not fit together, or a file cannot be read or written.
 pub fn learn(
     experiment: &Experiment,
     loaded: Loaded,
@@ -61,9 +58,6 @@ pub fn learn(
 }
 
 /// What [`learn`] gave, from the checkpoint that it left. Of images, the training part of the task may be one of each class.
-///
-/// # Errors
-/// When there is no checkpoint, or it is of another run or of one that was interrupted.
 pub fn restore(experiment: &Experiment, loaded: Loaded, setting: &Setting) -> Result<(Task, Learnt)> {
     match loaded {
         Loaded::Rows(task, _) => {

@@ -26,9 +26,6 @@ pub fn local_index() -> Option<usize> {
 }
 
 /// Refuses a process that a launcher started as one of several, without `--mpi`: all of them would write one folder.
-///
-/// # Errors
-/// Which process of how many this is.
 pub fn refuse_uninvited() -> Result<()> {
     let found = LAUNCHERS.into_iter().find_map(|[index, count]| Some((variable(index)?, variable(count)?)));
     match found {
@@ -47,6 +44,10 @@ pub use library::{abort, finish, join, version};
 mod library {
     use super::{Machines, Result, bail};
 
+    /// Says what is missing.
+    ///
+    /// # Errors
+    /// Always.
     pub fn join() -> Result<Option<Machines>> {
         bail!(
             "--mpi: this build lacks the cargo feature `mpi`; install MPI and libclang (apt-get install libopenmpi-dev \
@@ -54,10 +55,14 @@ mod library {
         )
     }
 
+    /// Nothing was begun.
     pub fn finish() {}
 
+    /// There is no other process.
     pub fn abort() {}
 
+    /// There is no library.
+    #[must_use]
     pub fn version() -> Option<String> {
         None
     }
@@ -105,9 +110,6 @@ mod library {
     }
 
     /// Meets the other processes of the job; none if this one is alone.
-    ///
-    /// # Errors
-    /// When MPI cannot be started.
     pub fn join() -> Result<Option<Machines>> {
         // One thread at a time calls MPI, but it need not be the one that began.
         let (universe, _) =

@@ -28,7 +28,7 @@ use crate::{
         conv::{self, Statistics},
         divergence,
         encoder::Encoding,
-        network::{Network, Wanted},
+        network::{Network, Output},
         product::Product,
     },
     support::random::Random,
@@ -114,8 +114,8 @@ impl Rdfc {
 pub(super) struct Batch {
     /// `[batch, inputs]`.
     pub x: Tensor<2>,
-    /// One target per row.
-    pub wanted: Wanted,
+    /// One target per row: numbers, or one-hot.
+    pub wanted: Tensor<2>,
     /// ε of the sample `[batch, d]`.
     pub noise: Tensor<2>,
 }
@@ -128,11 +128,7 @@ impl Batch {
     /// Some of the rows, on `device`.
     fn part(&self, rows: Range<usize>, device: &Device) -> Self {
         let cut = |tensor: &Tensor<2>| tensor.clone().narrow(0, rows.start, rows.len()).to_device(device);
-        let wanted = match &self.wanted {
-            Wanted::Values(values) => Wanted::Values(cut(values)),
-            Wanted::Classes(one_hot) => Wanted::Classes(cut(one_hot)),
-        };
-        Self { x: cut(&self.x), wanted, noise: cut(&self.noise) }
+        Self { x: cut(&self.x), wanted: cut(&self.wanted), noise: cut(&self.noise) }
     }
 }
 
@@ -205,7 +201,6 @@ impl Found {
     }
 }
 
-/// The loss of a step.
 #[derive(Clone, Debug)]
 pub(super) struct Loss {
     /// Tracked, on the device of the step.
@@ -234,7 +229,6 @@ pub(super) struct WholeBatch {
 
 /// A batch that has gone through the network.
 struct Judged {
-    /// Mean NLL.
     nll: Tensor<1>,
     /// `[batch, 1]`.
     u: Tensor<2>,
@@ -247,34 +241,25 @@ impl Loss {
     pub fn step(&self, network: &mut Network, batch: Batch, whole: Option<WholeBatch>) -> Found {
         let mut statistics = Vec::new();
         let encoding = network.encode_taking(batch.x.autodiff(), Some(&mut statistics));
-        let judged = self.judge(network, &encoding, batch.noise.autodiff(), batch.wanted.tracked());
+        let judged = self.judge(network, &encoding, batch.noise.autodiff(), batch.wanted.autodiff());
         let (loss, means) = self.sum(judged, whole);
         let mut gradients = self.scaled(loss).backward();
         Found { gradients: self.collect(network, &mut gradients), means, statistics }
     }
 
-    /// Whether E9 separates examples by their class.
-    fn splits(&self, wanted: &Wanted) -> Option<Calibrated> {
-        self.calibrated.filter(|_| self.started && matches!(wanted, Wanted::Classes(_)))
+    /// Whether E9 separates right from wrong answers of a network.
+    fn splits(&self, network: &Network) -> bool {
+        self.calibrated.is_some() && self.started && matches!(network.output, Output::Classes(_))
     }
 
-    fn judge(&self, network: &Network, encoding: &Encoding, noise: Tensor<2>, wanted: Wanted) -> Judged {
+    fn judge(&self, network: &Network, encoding: &Encoding, noise: Tensor<2>, wanted: Tensor<2>) -> Judged {
         let z = encoding.sample(noise); // [batch, d]
         let outputs = network.decoder.forward(z); // [batch, outputs]                          E7
         let distances = divergence::kl(encoding, &self.codes); // [batch, codes]               E4
-        let assignment = if self.started {
-            self.codes.assign(&distances, self.alpha) // [batch, codes]                        E5, no gradient
-        } else {
-            let codes = distances.dims()[1];
-            distances.clone().detach().full_like(1.0 / codes as f64)
-        };
+        let assignment = self.codes.assign_from(self.started, &distances, self.alpha); //      E5, no gradient
         let u = uncertainty(assignment, distances); // [batch, 1]                              E6
         let nll = network.nll(outputs.clone(), &wanted).mean();
-        let splits = self.splits(&wanted).is_some();
-        let correct = match wanted {
-            Wanted::Classes(one_hot) if splits => Some(Network::correct(outputs, one_hot)),
-            _ => None,
-        };
+        let correct = self.splits(network).then(|| Network::correct(outputs, wanted));
         Judged { nll, u, correct }
     }
 
@@ -324,7 +309,7 @@ fn step_in_parts(
     let references = network.running_means();
     let share = Share::of(losses.len(), machines);
     let cut = Cut::new(count, share, accumulate);
-    let correct = losses[0].1.splits(&batch.wanted).map(|_| {
+    let correct = losses[0].1.splits(network).then(|| {
         let own = threads(losses.len(), |index| {
             let parts = cut.parts_of(share.first + index);
             correct_in(network, &losses[index].0, batch, parts).map(|correct| correct.to_device(&home))
@@ -372,11 +357,10 @@ fn correct_in(
     let network = network.frozen().on(device);
     let count = |rows| {
         let Batch { x, wanted, noise } = batch.part(rows, device);
-        let Wanted::Classes(one_hot) = wanted else { return None };
         let outputs = network.decoder.forward(network.encode_taking(x, Some(&mut Vec::new())).sample(noise));
-        Some(Network::correct(outputs, one_hot).sum_dim(0))
+        Network::correct(outputs, wanted).sum_dim(0)
     };
-    parts.filter_map(count).reduce(|a, b| a + b)
+    parts.map(count).reduce(|a, b| a + b)
 }
 
 /// Gradients on a batch in parts, one for each loss on its own device, whose norms use the statistics of the whole batch. The parts
@@ -400,7 +384,7 @@ fn step_together(network: &Network, losses: &[(Device, Loss)], batch: &Batch) ->
         .zip(parts)
         .zip(&losses)
         .map(|(((network, encoding), part), (_, loss))| {
-            loss.judge(network, &encoding, part.noise.autodiff(), part.wanted.tracked())
+            loss.judge(network, &encoding, part.noise.autodiff(), part.wanted.autodiff())
         })
         .collect();
     let correct: f64 = judged

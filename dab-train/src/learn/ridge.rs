@@ -22,7 +22,6 @@ pub struct Ridge {
     pub weight: Vec<f64>,
     /// One per target.
     pub bias: Vec<f64>,
-    /// The chosen penalty.
     pub penalty: f64,
 }
 
@@ -32,9 +31,6 @@ fn matrix(table: &Table) -> DMatrix<f64> {
 
 impl Ridge {
     /// Fits `train` and chooses the penalty on `held_out` (on `train` when there is none), unless it is given.
-    ///
-    /// # Errors
-    /// Differing lengths, or no rows.
     pub fn fit(train: (&Table, &Table), held_out: (&Table, &Table), only: Option<f64>) -> Result<Self> {
         for (inputs, targets) in [train, held_out] {
             ensure!(inputs.rows == targets.rows, "{} rows but {} targets", inputs.rows, targets.rows);

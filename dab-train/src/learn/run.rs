@@ -30,7 +30,7 @@ use crate::{
         codebook::{Codebook, uncertainty},
         conv::Precision,
         divergence,
-        network::{Network, Output, Wanted},
+        network::{Network, Output},
         resnet::ResNet,
         rounded,
         snapshot::Snapshot,
@@ -124,13 +124,13 @@ pub(crate) fn examples(split: &Split, inputs: &Scale, targets: Option<&Scale>, d
     let (wanted, labels) = match &split.targets {
         Targets::Regression(values) => {
             let values = targets.map_or_else(|| values.clone(), |scale| scale.apply(values));
-            (Wanted::Values(tensor(&values, device)), None)
+            (tensor(&values, device), None)
         }
         Targets::Classes { labels, count } => {
             let mut rows = vec![0.0; labels.len() * count];
             labels.iter().enumerate().for_each(|(i, &label)| rows[i * count + label as usize] = 1.0);
             let one_hot = Table { rows: labels.len(), cols: *count, values: rows };
-            (Wanted::Classes(tensor(&one_hot, device)), Some(labels.clone()))
+            (tensor(&one_hot, device), Some(labels.clone()))
         }
     };
     let inputs = Inputs::Table { inputs: tensor(&inputs.apply(&split.inputs), device), wanted };
@@ -234,9 +234,6 @@ pub(crate) fn check_start(experiment: &Experiment, output: Output) -> Result<()>
 }
 
 /// Trains a model.
-///
-/// # Errors
-/// When data and experiment do not fit together, or a checkpoint cannot be read or written.
 pub fn train(
     experiment: &Experiment,
     train: &Split,
@@ -250,9 +247,6 @@ pub fn train(
 }
 
 /// A finished run, from the checkpoint that it left.
-///
-/// # Errors
-/// When there is no checkpoint, or it is of another run or of one that was interrupted.
 pub fn restore(experiment: &Experiment, train: &Split, setting: &Setting) -> Result<Learnt> {
     let Ready { model, scale, target_scale, .. } = Ready::new(experiment, train, setting)?;
     let mut run = restored(experiment, model, setting)?;
@@ -292,11 +286,13 @@ fn begin(experiment: &Experiment, mut model: Rdfc, setting: &Setting) -> Result<
     match &setting.machines {
         None => stored.map_or(Ok(()), |path| checkpoint::read(path, experiment, &mut progress))?,
         Some(machines) => {
-            let bytes = machines.tell(&stored.map_or(Ok(Vec::new()), checkpoint::bytes)?);
-            if !bytes.is_empty() {
-                checkpoint::resume(&bytes, experiment, &mut progress)
-                    .context("cannot resume from the checkpoint of process 0")?;
-            }
+            // Also a fresh start is process 0's: another machine's mathematics may round its random numbers the other way.
+            let own = match stored {
+                Some(path) => checkpoint::bytes(path)?,
+                None => checkpoint::to_bytes(experiment, &progress)?,
+            };
+            checkpoint::resume(&machines.tell(&own), experiment, &mut progress)
+                .context("cannot begin where process 0 begins")?;
         }
     }
     Ok(progress)
@@ -365,7 +361,10 @@ pub(crate) fn epochs(
 }
 
 fn is_over(experiment: &Experiment, progress: &RunState) -> bool {
-    progress.model.epoch >= experiment.training.epochs || patience_is_over(experiment, progress)
+    let epoch = progress.model.epoch;
+    let watched = experiment.training.early_stopping.zip(progress.best.as_ref());
+    epoch >= experiment.training.epochs
+        || watched.is_some_and(|(stopping, best)| epoch >= best.epoch + stopping.patience)
 }
 
 fn finish(experiment: &Experiment, progress: RunState) -> Learnt {
@@ -405,13 +404,6 @@ pub(crate) fn set_aside(experiment: &Experiment, rows: usize, seed: u64) -> (Vec
     let aside = ((rows as f64 * stopping.share).round() as usize).clamp(1, rows.saturating_sub(1).max(1));
     let kept = order.split_off(aside);
     (kept, Some(order))
-}
-
-fn patience_is_over(experiment: &Experiment, progress: &RunState) -> bool {
-    match (experiment.training.early_stopping, &progress.best) {
-        (Some(stopping), Some(best)) => progress.model.epoch >= best.epoch + stopping.patience,
-        _ => false,
-    }
 }
 
 /// Keeps the model with the smallest E8 on the examples set aside, from the codes' start on.

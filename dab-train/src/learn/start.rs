@@ -26,9 +26,6 @@ const RIDGE: f64 = 0.1;
 const UNIT_SPREAD: f32 = 5.541_325;
 
 /// Whether an experiment on `inputs` numbers and `classes` classes can start so.
-///
-/// # Errors
-/// Says what it needs.
 pub fn check(experiment: &Experiment, inputs: usize, classes: usize) -> Result<()> {
     let bottleneck = &experiment.bottleneck;
     let kept = experiment.backbone.layers.last().is_none_or(|last| {
@@ -56,9 +53,6 @@ pub fn check(experiment: &Experiment, inputs: usize, classes: usize) -> Result<(
 }
 
 /// Sets the weights and codes of a fresh `model` from `inputs`, scaled as the network sees them.
-///
-/// # Errors
-/// When a class has fewer rows than codes.
 pub fn set(model: &mut Rdfc, inputs: &Table, labels: &[u32], classes: usize, device: &Device) -> Result<()> {
     let (dim, cols) = (model.network.dim, inputs.cols);
     let each = model.codebook.priors.len() / classes.max(1);

@@ -59,7 +59,6 @@ impl Judged {
 /// A named set of rows as the device judges them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JudgedSet {
-    /// Its name.
     pub name: String,
     /// One entry per row.
     pub rows: Vec<Judged>,
@@ -113,13 +112,9 @@ impl JudgedSet {
 /// What the model says about all sets of a task.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Assessments {
-    /// The held-out rows.
     pub held_out: JudgedSet,
-    /// Of the test rows.
     pub test: JudgedSet,
-    /// Of each OOD set.
     pub ood: Vec<JudgedSet>,
-    /// Whether the model has channels.
     pub channels: bool,
     /// False alarms among the test rows, at every rate of the model.
     pub alarms: Vec<AlarmRate>,

@@ -2,7 +2,7 @@
 
 use super::evaluate::Evaluation;
 use crate::{
-    data::{Targets, Task},
+    data::{Targets, Task, count_labels},
     model::snapshot::Scores,
 };
 
@@ -14,8 +14,7 @@ pub fn useless(task: &Task, evaluation: &Evaluation, scores: &Scores) -> Option<
     match (&task.train.targets, &task.test.targets) {
         (Targets::Classes { labels: train, count }, Targets::Classes { labels: test, .. }) => {
             let accuracy = evaluation.classification.as_ref()?.accuracy;
-            let mut counts = vec![0_usize; *count];
-            train.iter().for_each(|&label| counts[label as usize] += 1);
+            let counts = count_labels(train, *count);
             let common = counts.iter().enumerate().max_by_key(|(_, n)| **n)?.0;
             let rows = test.len() as f64;
             let chance = test.iter().filter(|&&label| label as usize == common).count() as f64 / rows;
@@ -72,11 +71,8 @@ mod tests {
         let task = Task { name: "worth".into(), train, held_out, test, ood: Vec::new() };
         let scores = Scores {
             uncertainty: (0..200).map(|row| 1.0 + row as f32).collect(),
-            code: vec![0; 200],
-            assignment: Table::column(vec![1.0; 200]),
-            distances: Table::column(vec![1.0; 200]),
-            latent: inputs,
             outputs,
+            ..Scores::default()
         };
         let all = TaskScores { held_out: scores.clone(), test: scores, ood: Vec::new() };
         useless(&task, &evaluate_scores(&[1.0], None, &task, &all).unwrap(), &all.test)

@@ -92,6 +92,14 @@ impl Codes {
         let farther = distances.clone() - distances.min_dim(1);
         softmax(self.log_prior.clone() - farther.mul_scalar(alpha), 1)
     }
+
+    /// [`Codes::assign`] from the first update of the codes on (`started`); before it, equal shares.
+    pub fn assign_from(&self, started: bool, distances: &Tensor<2>, alpha: f64) -> Tensor<2> {
+        match started {
+            true => self.assign(distances, alpha),
+            false => distances.clone().detach().full_like(1.0 / distances.dims()[1] as f64),
+        }
+    }
 }
 
 /// E6: u(x) `[batch, 1]`.
@@ -109,7 +117,6 @@ impl Codebook {
         Self { dim, kind, means, covs, priors: vec![1.0 / codes as f32; codes] }
     }
 
-    /// k.
     pub fn len(&self) -> usize {
         self.priors.len()
     }

@@ -17,9 +17,9 @@
 //! Sums alone go from part to part, so it does not matter who adds them; about r, the running mean, they lose no digits. Or all
 //! parts go through a norm together (`training.synchronised_norms`), by the statistics of the whole batch.
 
-use burn::tensor::{DType, Device, Tensor, TensorData, module::conv2d, ops::ConvOptions};
+use burn::tensor::{DType, Device, Tensor, TensorData, activation::relu, module::conv2d, ops::ConvOptions};
 
-use super::rounded;
+use super::{cpu, rounded};
 use crate::support::random::Random;
 
 /// Keeps the root positive: PyTorch's, and the published networks'.
@@ -126,6 +126,12 @@ impl Conv {
     #[must_use]
     pub fn forward(&self, x: Tensor<4>, precision: Precision) -> Tensor<4> {
         let own = x.dtype();
+        let [_, inputs, height, width] = x.dims();
+        let (outputs, kernel, stride) = (self.outputs(), self.kernel, self.stride);
+        let of = cpu::Geometry { inputs, outputs, kernel, stride, size: [height, width] };
+        if precision == Precision::Type(own) && cpu::is_ours(&x) && of.fits() {
+            return cpu::convolve(x, self.weight.clone(), of);
+        }
         let weight = self.weight.clone().reshape([self.outputs(), self.inputs, self.kernel, self.kernel]);
         let options = ConvOptions::new([self.stride; 2], [self.kernel / 2; 2], [1; 2], 1);
         match precision {
@@ -149,23 +155,44 @@ impl Norm {
         }
     }
 
-    /// Normalises by the running statistics, or, with `taken`, by the batch's, which are added to it. The batch may be in parts, each
-    /// on its own device with its own copy of the norm; its statistics are those of all parts.
+    /// Normalises by the running statistics, or, with `taken`, by the batch's, which are added to it; then sets what is negative to
+    /// zero, if so wanted. The batch may be in parts, each on its own device with its own copy of the norm; its statistics are those
+    /// of all parts.
     #[must_use]
     pub fn forward(
         parts: &[&Self],
         xs: Vec<Tensor<4>>,
         taken: Option<&mut Vec<Statistics>>,
+        positive: bool,
     ) -> Vec<Tensor<4>> {
         let parts = parts.iter().zip(xs);
         let Some(taken) = taken else {
-            let by_running =
-                |(norm, x): (&&Self, Tensor<4>)| norm.apply(x, norm.mean.clone(), norm.variance.clone());
+            let by_running = |(norm, x): (&&Self, Tensor<4>)| {
+                let statistics = [norm.mean.clone(), norm.variance.clone()];
+                // One operation, unless somebody wants the gradients of a norm with fixed statistics.
+                let learns = x.is_tracked() || norm.scale.is_tracked() || norm.shift.is_tracked();
+                if cpu::is_ours(&x) && !learns {
+                    return norm.on_cpu(x, statistics, positive);
+                }
+                norm.apply(x, statistics, positive)
+            };
             return parts.map(by_running).collect();
         };
         let parts: Vec<(&&Self, Tensor<4>)> = parts.collect();
         let count_of = |x: &Tensor<4>| x.dims()[0] * x.dims()[2] * x.dims()[3];
         let count: usize = parts.iter().map(|(_, x)| count_of(x)).sum();
+        let mut take = |mean: &Tensor<2>, variance: &Tensor<2>| {
+            let unbiased = variance.clone().mul_scalar(count as f64 / (count.max(2) - 1) as f64);
+            let of = mean.clone().narrow(1, 0, 1).full_like(count as f64); // [1, 1]
+            taken.push([mean.clone(), unbiased, of].map(Tensor::without_autodiff));
+        };
+        if let [(norm, x)] = parts.as_slice()
+            && cpu::is_ours(x)
+        {
+            let [mean, variance] = cpu::statistics(x);
+            take(&mean, &variance);
+            return vec![norm.on_cpu(x.clone(), [mean, variance], positive)];
+        }
         // The mean over all parts, on the first one's device.
         let mean_of = |each: &dyn Fn(&Tensor<4>) -> Tensor<4>| {
             let mut means =
@@ -186,19 +213,25 @@ impl Norm {
         let mean = mean_of(&Tensor::clone); // [1, channels]
         let channels = mean.dims()[1];
         let variance = mean_of(&|x| (x.clone() - there(&mean, x).reshape([1, channels, 1, 1])).square());
-        let unbiased = variance.clone().mul_scalar(count as f64 / (count.max(2) - 1) as f64);
-        let of = mean.clone().narrow(1, 0, 1).full_like(count as f64); // [1, 1]
-        taken.push([mean.clone(), unbiased, of].map(Tensor::without_autodiff));
-        let by_batch =
-            |(norm, x): &(&&Self, Tensor<4>)| norm.apply(x.clone(), there(&mean, x), there(&variance, x));
+        take(&mean, &variance);
+        let by_batch = |(norm, x): &(&&Self, Tensor<4>)| {
+            norm.apply(x.clone(), [there(&mean, x), there(&variance, x)], positive)
+        };
         parts.iter().map(by_batch).collect()
     }
 
-    fn apply(&self, x: Tensor<4>, mean: Tensor<2>, variance: Tensor<2>) -> Tensor<4> {
+    fn apply(&self, x: Tensor<4>, [mean, variance]: [Tensor<2>; 2], positive: bool) -> Tensor<4> {
         let channels = mean.dims()[1];
         let factor = self.scale.clone() / variance.add_scalar(EPSILON).sqrt();
         let shift = self.shift.clone() - mean * factor.clone();
-        x * factor.reshape([1, channels, 1, 1]) + shift.reshape([1, channels, 1, 1])
+        let y = x * factor.reshape([1, channels, 1, 1]) + shift.reshape([1, channels, 1, 1]);
+        if positive { relu(y) } else { y }
+    }
+
+    /// The same on the processor, where statistics have the gradients of the batch's.
+    fn on_cpu(&self, x: Tensor<4>, statistics: [Tensor<2>; 2], positive: bool) -> Tensor<4> {
+        let learnt = [self.scale.clone(), self.shift.clone()];
+        cpu::normalise(x, learnt, statistics, EPSILON, positive)
     }
 
     /// Moves the running statistics towards a batch's.

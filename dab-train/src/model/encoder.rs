@@ -120,7 +120,6 @@ impl Encoding {
         Self { mean, root, log_det }
     }
 
-    /// How many examples.
     pub fn len(&self) -> usize {
         self.mean.dims()[0]
     }
@@ -176,7 +175,6 @@ impl Encoding {
         self.map(Tensor::autodiff, Tensor::autodiff)
     }
 
-    /// Every tensor changed.
     pub(crate) fn map(
         self,
         matrix: impl Fn(Tensor<2>) -> Tensor<2>,

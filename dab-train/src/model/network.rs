@@ -74,25 +74,6 @@ pub struct Network {
     pub smoothing: f64,
 }
 
-/// Targets of one batch.
-#[derive(Clone, Debug)]
-pub enum Wanted {
-    /// `[batch, targets]`.
-    Values(Tensor<2>),
-    /// One-hot rows `[batch, classes]`.
-    Classes(Tensor<2>),
-}
-
-impl Wanted {
-    /// The same targets, in the context of tracked tensors.
-    pub(crate) fn tracked(self) -> Self {
-        match self {
-            Self::Values(values) => Self::Values(values.autodiff()),
-            Self::Classes(rows) => Self::Classes(rows.autodiff()),
-        }
-    }
-}
-
 impl Network {
     /// Every parameter, in a fixed order: image network, layers, head, decoder, log-variance.
     pub fn parameters_mut(&mut self) -> Vec<&mut Tensor<2>> {
@@ -185,8 +166,8 @@ impl Network {
         }
     }
 
-    /// Negative log-likelihood of each example `[batch, 1]` from decoder outputs `[batch, width]`.
-    pub fn nll(&self, outputs: Tensor<2>, wanted: &Wanted) -> Tensor<2> {
+    /// Negative log-likelihood of each example `[batch, 1]` from decoder outputs `[batch, width]`: see [`nll`].
+    pub fn nll(&self, outputs: Tensor<2>, wanted: &Tensor<2>) -> Tensor<2> {
         nll(self.output, self.smoothing, self.log_variance.as_ref(), outputs, wanted)
     }
 
@@ -205,22 +186,20 @@ pub fn as_images(x: Tensor<2>) -> Tensor<4> {
     x.reshape([batch, CHANNELS, side, side])
 }
 
-/// Negative log-likelihood of each example `[batch, 1]` from outputs `[batch, output.width()]`.
-///
-/// # Panics
-/// When outputs and targets are of different kinds; both come from one task.
+/// Negative log-likelihood of each example `[batch, 1]` from outputs `[batch, output.width()]`. What is wanted are numbers
+/// `[batch, targets]`, or one-hot rows `[batch, classes]`.
 pub fn nll(
     output: Output,
     smoothing: f64,
     shared_log_variance: Option<&Tensor<2>>,
     outputs: Tensor<2>,
-    wanted: &Wanted,
+    wanted: &Tensor<2>,
 ) -> Tensor<2> {
     let batch = outputs.dims()[0];
-    match (output, wanted) {
-        (Output::Regression(count, variance), Wanted::Values(values)) => {
+    match output {
+        Output::Regression(count, variance) => {
             let mean = outputs.clone().slice([0..batch, 0..count]);
-            let square = (mean - values.clone()).square();
+            let square = (mean - wanted.clone()).square();
             let log_variance = match variance {
                 OutputVariance::Unit => None,
                 OutputVariance::Homoscedastic => shared_log_variance.cloned(),
@@ -232,12 +211,11 @@ pub fn nll(
                 Some(log) => (square * log.clone().neg().exp() + log).sum_dim(1).mul_scalar(0.5),
             }
         }
-        (Output::Classes(count), Wanted::Classes(one_hot)) => {
+        Output::Classes(count) => {
             // −Σ_c t_c ln p_c with t = (1 − ε) one-hot + ε / classes.
             let even = smoothing / count as f64;
-            let wanted = one_hot.clone().mul_scalar(1.0 - smoothing).add_scalar(even);
+            let wanted = wanted.clone().mul_scalar(1.0 - smoothing).add_scalar(even);
             (log_softmax(outputs, 1) * wanted).sum_dim(1).neg()
         }
-        _ => panic!("outputs and targets are of different kinds"),
     }
 }

@@ -250,7 +250,7 @@ impl ResNet {
         let mut xs: Vec<Tensor<4>> =
             parts.iter().zip(xs).map(|(part, x)| part.stem.forward(x, precision)).collect();
         if !architecture.is_wide() {
-            xs = each(Norm::forward(&norms, xs, taken.as_deref_mut()), relu);
+            xs = Norm::forward(&norms, xs, taken.as_deref_mut(), true);
         }
         if architecture == Architecture::Resnet50 {
             let options = MaxPoolOptions::new([3, 3]).with_stride([2, 2]).with_padding([1, 1]);
@@ -261,7 +261,7 @@ impl ResNet {
             xs = Block::forward(&blocks, xs, architecture.is_wide(), precision, taken.as_deref_mut());
         }
         if architecture.is_wide() {
-            xs = each(Norm::forward(&norms, xs, taken), relu);
+            xs = Norm::forward(&norms, xs, taken, true);
         }
         each(xs, |x| {
             let batch = x.dims()[0];
@@ -436,12 +436,10 @@ impl Block {
         for index in 0..convs {
             let norms: Vec<&Norm> = parts.iter().map(|part| &part.norms[index]).collect();
             if wide {
-                ys = convolve(index, each(Norm::forward(&norms, ys, taken.as_deref_mut()), relu));
+                ys = convolve(index, Norm::forward(&norms, ys, taken.as_deref_mut(), true));
             } else {
-                ys = Norm::forward(&norms, convolve(index, ys), taken.as_deref_mut());
-                if index + 1 < convs {
-                    ys = each(ys, relu);
-                }
+                let last = index + 1 == convs;
+                ys = Norm::forward(&norms, convolve(index, ys), taken.as_deref_mut(), !last);
             }
         }
         let through = |(part, x): (&&Self, Tensor<4>)| match &part.shortcut {
@@ -451,7 +449,7 @@ impl Block {
         };
         let xs: Vec<Tensor<4>> = parts.iter().zip(xs).map(through).collect();
         let norms: Vec<&Norm> = parts.iter().filter_map(|part| part.shortcut_norm()).collect();
-        let xs = if norms.is_empty() { xs } else { Norm::forward(&norms, xs, taken) };
+        let xs = if norms.is_empty() { xs } else { Norm::forward(&norms, xs, taken, false) };
         let sums = xs.into_iter().zip(ys).map(|(x, y)| x + y).collect();
         if wide { sums } else { each(sums, relu) }
     }

@@ -185,7 +185,7 @@ fn statistics_of_parts_add_up_to_those_of_the_batch() {
     let norm = Norm::new(channels, &device);
     let taken = |x: Tensor<4>| {
         let mut taken = Vec::new();
-        let _ = Norm::forward(&[&norm], vec![x], Some(&mut taken));
+        let _ = Norm::forward(&[&norm], vec![x], Some(&mut taken), false);
         taken.remove(0)
     };
     let whole = taken(x.clone());

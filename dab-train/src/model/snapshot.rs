@@ -98,12 +98,6 @@ pub struct Scores {
     pub outputs: Table,
 }
 
-/// The place of the largest value, the first among equals.
-fn likeliest(row: &[f32]) -> u32 {
-    let better = |best: usize, (place, value): (usize, &f32)| if *value > row[best] { place } else { best };
-    row.iter().enumerate().fold(0, better) as u32
-}
-
 /// Distances of finite inputs: rounding below 0 becomes 0, overflow (∞, or ∞ − ∞) the largest finite number.
 fn saturated(distances: Tensor<2>) -> Tensor<2> {
     let overflow = distances.clone().is_nan();
@@ -203,7 +197,7 @@ impl Snapshot {
         let assignment = shaped(assignment, count);
         Ok(Scores {
             uncertainty,
-            code: assignment.iter().map(likeliest).collect(),
+            code: assignment.largest(),
             assignment,
             distances: shaped(distances, count),
             latent: shaped(latent, self.dim),

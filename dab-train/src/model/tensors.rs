@@ -12,7 +12,6 @@ pub(crate) fn constant<const D: usize>(
     Tensor::from_data(TensorData::new(values, shape), (device, dtype))
 }
 
-/// Indices as a tensor on `device`.
 pub(crate) fn indices(values: impl IntoIterator<Item = usize>, device: &Device) -> Tensor<1, Int> {
     let values: Vec<i64> = values.into_iter().map(|i| i as i64).collect();
     let shape = [values.len()];

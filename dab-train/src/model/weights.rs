@@ -10,19 +10,21 @@
 
 mod file;
 
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::Path,
+};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, ensure};
 use burn::tensor::{Tensor, TensorData};
-use safetensors::Dtype;
+use safetensors::{Dtype, tensor::TensorView};
 
 pub use self::file::Stored;
 use super::resnet::ResNet;
+use crate::data::listed;
 
 /// How the last dense layer is called: torchvision's and timm's, and the CIFAR ResNets'.
 const CLASSIFIERS: [&str; 2] = ["fc", "linear"];
-/// How many names an error lists.
-const LISTED: usize = 6;
 
 /// The tensors of a file, by torchvision's names.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,67 +35,36 @@ pub struct Weights {
     pub tensors: BTreeMap<String, Stored>,
 }
 
-/// The last dense layer: `classes × features` and one number per class.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Classifier {
-    /// Row by class.
-    pub weight: Stored,
-    /// One per class.
-    pub bias: Stored,
-}
-
 impl Weights {
     /// Reads a file and verifies the digest in its name.
-    ///
-    /// # Errors
-    /// When it cannot be read, is damaged, or holds something else.
     pub fn read(path: &Path) -> Result<Self> {
         Ok(Self { path: path.display().to_string(), tensors: file::tensors(path)? })
     }
 
-    /// The last dense layer, if the file has one.
-    pub fn classifier(&self) -> Option<Classifier> {
-        let part = |name: &str, part: &str| self.tensors.get(&format!("{name}.{part}")).cloned();
-        CLASSIFIERS
-            .iter()
-            .find_map(|name| Some(Classifier { weight: part(name, "weight")?, bias: part(name, "bias")? }))
-    }
-
     /// Overwrites the network's parameters and running statistics; gradients are tracked as before.
-    ///
-    /// # Errors
-    /// When a tensor is missing, has another shape, or is left over: the message lists them. The network is
-    /// then unchanged.
+    /// A tensor that is missing, has another shape or is left over is refused, and the network is then unchanged.
     pub fn load(&self, network: &mut ResNet) -> Result<()> {
         let mut named = network.named_mut();
-        let mut left: Vec<&str> = self.tensors.keys().map(String::as_str).collect();
-        let (mut missing, mut misshapen) = (Vec::new(), Vec::new());
-        for wanted in &named {
-            left.retain(|name| *name != wanted.name);
-            match self.tensors.get(&wanted.name) {
-                None => missing.push(wanted.name.clone()),
-                Some(stored) if stored.shape != wanted.shape => {
-                    misshapen
-                        .push(format!("{} {:?} instead of {:?}", wanted.name, stored.shape, wanted.shape));
-                }
-                Some(_) => {}
-            }
-        }
+        let missing: Vec<String> =
+            named.iter().filter(|w| !self.tensors.contains_key(&w.name)).map(|w| w.name.clone()).collect();
+        let misshapen = named.iter().filter_map(|wanted| {
+            let found = &self.tensors.get(&wanted.name)?.shape;
+            let fault = || format!("{} {found:?} instead of {:?}", wanted.name, wanted.shape);
+            (*found != wanted.shape).then(fault)
+        });
         let replaced = |name: &str| {
             CLASSIFIERS.iter().any(|classifier| {
                 name.strip_suffix(".weight").or(name.strip_suffix(".bias")) == Some(classifier)
             })
         };
-        left.retain(|name| !name.ends_with(file::COUNTER) && !replaced(name));
-        if !(missing.is_empty() && misshapen.is_empty() && left.is_empty()) {
-            let left: Vec<String> = left.into_iter().map(ToOwned::to_owned).collect();
-            let faults: Vec<String> = [("missing", missing), ("misshapen", misshapen), ("left over", left)]
-                .into_iter()
-                .filter(|(_, names)| !names.is_empty())
-                .map(|(what, names)| format!("{what}: {}", listed(&names)))
-                .collect();
-            bail!("{} does not fit the network; {}", self.path, faults.join("; "));
-        }
+        let known = |name: &str| {
+            named.iter().any(|wanted| wanted.name == name) || name.ends_with(file::COUNTER) || replaced(name)
+        };
+        let left = self.tensors.keys().filter(|name| !known(name)).cloned();
+        let lists = [("missing", missing), ("misshapen", misshapen.collect()), ("left over", left.collect())];
+        let faults = lists.into_iter().filter(|(_, names)| !names.is_empty());
+        let faults: Vec<String> = faults.map(|(what, names)| format!("{what}: {}", listed(&names))).collect();
+        ensure!(faults.is_empty(), "{} does not fit the network; {}", self.path, faults.join("; "));
         for wanted in &mut named {
             let stored = &self.tensors[&wanted.name];
             let data = TensorData::new(stored.values.clone(), wanted.tensor.dims());
@@ -105,9 +76,6 @@ impl Weights {
 }
 
 /// The network as a safetensors file under PyTorch's names.
-///
-/// # Errors
-/// When a tensor cannot be stored.
 pub fn to_safetensors(network: &ResNet) -> Result<Vec<u8>> {
     let mut network = network.clone();
     let tensors: Vec<(String, Vec<usize>, Vec<u8>)> = network
@@ -118,15 +86,16 @@ pub fn to_safetensors(network: &ResNet) -> Result<Vec<u8>> {
             (named.name, named.shape, bytes)
         })
         .collect();
-    let views = tensors.iter().map(|(name, shape, bytes)| {
-        Ok((name.as_str(), safetensors::tensor::TensorView::new(Dtype::F32, shape.clone(), bytes)?))
-    });
-    Ok(safetensors::serialize(views.collect::<Result<Vec<_>>>()?, None)?)
+    serialized(&tensors, None)
 }
 
-/// The first names, and how many more there are.
-fn listed(names: &[String]) -> String {
-    let rest = names.len().saturating_sub(LISTED);
-    let shown = names[..names.len() - rest].join(", ");
-    if rest > 0 { format!("{shown} and {rest} more") } else { shown }
+/// A file of tensors, each with its name, its shape and the bytes of its f32 numbers.
+pub(crate) fn serialized(
+    tensors: &[(String, Vec<usize>, Vec<u8>)],
+    metadata: Option<HashMap<String, String>>,
+) -> Result<Vec<u8>> {
+    let views = tensors
+        .iter()
+        .map(|(name, shape, bytes)| Ok((name.as_str(), TensorView::new(Dtype::F32, shape.clone(), bytes)?)));
+    Ok(safetensors::serialize(views.collect::<Result<Vec<_>>>()?, metadata)?)
 }

@@ -32,7 +32,6 @@ pub enum Role {
 /// One method over all seeds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Method {
-    /// Name for the tables.
     pub name: String,
     /// What it is to the report.
     pub role: Role,
@@ -57,20 +56,16 @@ impl Method {
 /// How the model's score does beside a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Better than it.
     Wins,
     /// The difference may be chance.
     Ties,
-    /// Worse than it.
     Loses,
 }
 
 /// One method's figures for the job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// The method.
     pub name: String,
-    /// What it is to the report.
     pub role: Role,
     /// Whether this is the model's score for this job.
     pub main: bool,
@@ -101,7 +96,6 @@ impl Contest {
         self.entries.iter().find(|entry| entry.main)
     }
 
-    /// The best baseline.
     pub fn best_rival(&self) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.role == Role::Rival)
     }

@@ -23,11 +23,8 @@ pub struct Example {
     pub row: usize,
     /// What it is called, where rows have names: of a file's path the last two parts.
     pub name: Option<String>,
-    /// Its score.
     pub score: f32,
-    /// Its p-value, where there is one.
     pub p_value: Option<f32>,
-    /// Its verdict, where there is one.
     pub verdict: Option<&'static str>,
     /// The reason.
     pub words: String,
@@ -36,11 +33,8 @@ pub struct Example {
 /// A headed list of rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Examples {
-    /// What they have in common.
     pub title: String,
-    /// What to do with them.
     pub advice: String,
-    /// The first ones.
     pub rows: Vec<Example>,
 }
 

@@ -5,14 +5,14 @@ use dab_core::{Model, calibration::Calibration, divergence::Precision};
 
 use super::{
     plot::{
-        self, Candidate, Channel, Curve, Drawing, Group, Histogram, Plane, RegressionFigure, Scores,
-        calibration, code_class_counts, latent_scatter, rate_distortion, risk_coverage, score_histogram,
+        self, Channel, Curve, Drawing, Group, Plane, RegressionFigure, calibration, code_class_counts,
+        latent_scatter, rate_distortion, risk_coverage, score_histogram,
     },
     subject::Subject,
     words::percent,
 };
 use crate::{
-    choose::{Choice, Point},
+    choose::Choice,
     data::{DataConfig, Table, Targets, sources::clusters},
     measure::{
         assessed::{Judged, JudgedSet},
@@ -30,14 +30,11 @@ const COLOURED: usize = 8;
 pub struct Figure {
     /// File name without extension.
     pub file: &'static str,
-    /// What to see in it.
     pub caption: String,
-    /// The drawing.
     pub drawing: Drawing,
 }
 
 impl Figure {
-    /// A figure.
     pub fn new(file: &'static str, caption: impl Into<String>, drawing: Drawing) -> Self {
         Self { file, caption: caption.into(), drawing }
     }
@@ -91,16 +88,10 @@ fn histogram(
     (label, pick): Score<'_>,
     thresholds: &[(String, f32)],
 ) -> Result<Drawing> {
-    let inside = subject.test.each(pick);
-    let outside: Vec<(&str, Vec<f32>)> = subject
-        .ood
-        .iter()
-        .map(|set| (set.name.as_str(), set.each(pick)))
-        .filter(|set| !set.1.is_empty())
-        .collect();
-    let scores: Vec<Scores> = outside.iter().map(|(name, values)| Scores { name, values }).collect();
-    let inside = Scores { name: "test rows", values: &inside };
-    score_histogram(&Histogram { title, label, inside, outside: &scores, thresholds })
+    let mut sets = vec![("test rows", subject.test.each(pick))];
+    sets.extend(subject.ood.iter().map(|set| (set.name.as_str(), set.each(pick))));
+    sets.retain(|set| !set.1.is_empty());
+    score_histogram(title, label, &sets, thresholds)
 }
 
 /// Promised against actual false alarms, where there are p-values and fresh rows.
@@ -118,11 +109,6 @@ pub fn promises(subject: &Subject, model: &Model<'_>) -> Result<Option<Figure>> 
 
 /// Size and work against quality.
 pub fn sizes(choice: &Choice) -> Result<Vec<Figure>> {
-    let draw = |title: &str, cost: &str, of: fn(&Point) -> u64, budget: Option<u64>| {
-        let candidate = |p: &Point| Candidate { cost: of(p) as f64, auroc: p.auroc, chosen: p.chosen };
-        let points: Vec<Candidate> = choice.curve.iter().map(candidate).collect();
-        rate_distortion(title, cost, choice.hidden, &points, budget.map(|bytes| bytes as f64))
-    };
     if choice.curve.is_empty() {
         return Ok(Vec::new());
     }
@@ -131,8 +117,9 @@ pub fn sizes(choice: &Choice) -> Result<Vec<Figure>> {
          are the strangers.",
         choice.hidden
     );
-    let bytes = draw("Flash against quality", "bytes of flash", |p| p.bytes, choice.flash)?;
-    let work = draw("Work against quality", "multiply-adds per input", |p| p.multiply_adds, None)?;
+    let (flash, adds) = ("bytes of flash", "multiply-adds per input");
+    let bytes = rate_distortion("Flash against quality", flash, choice, |p| p.bytes, choice.flash)?;
+    let work = rate_distortion("Work against quality", adds, choice, |p| p.multiply_adds, None)?;
     Ok(vec![
         Figure::new("rate-distortion", caption, bytes),
         Figure::new("work-distortion", "The same files by the work of one call.", work),

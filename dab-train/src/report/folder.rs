@@ -22,7 +22,7 @@ use crate::{
     data::{Table, Targets},
     export::model_file::ModelFile,
     learn::checkpoint,
-    measure::{assessed::JudgedSet, metrics::classification},
+    measure::assessed::JudgedSet,
     model::{snapshot::Scores, weights},
     run::Run,
     support::files::save,
@@ -42,13 +42,11 @@ pub const METRICS: &str = "metrics.json";
 /// What a run left in `folder`, or one of its seeds did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
-    /// Results.
     Results,
     /// A checkpoint and no results: the run did not end.
     Checkpoint,
 }
 
-/// What an earlier run left in a folder.
 pub fn left(folder: &Path) -> Option<Left> {
     let folders = with_seeds(folder);
     let any = |name: &str| folders.iter().any(|folder| folder.join(name).exists());
@@ -109,23 +107,12 @@ pub fn write_run(experiment: &Experiment, run: &Run, folder: &Path) -> Result<()
 }
 
 /// The columns of scores.csv.
-const SCORES: [&str; 10] = [
-    "split",
-    "row",
-    "name",
-    "uncertainty",
-    "unfamiliarity",
-    "p_value",
-    "verdict",
-    "code",
-    "target",
-    "output",
-];
+const SCORES: &str = "split,row,name,uncertainty,unfamiliarity,p_value,verdict,code,target,output";
 
 /// One line per example: split, row (counting from 1) and name, what the model says, and what was wanted and given.
 fn write_scores(run: &Run, path: &Path) -> Result<()> {
     let mut csv = csv::Writer::from_writer(Vec::new());
-    csv.write_record(SCORES)?;
+    csv.write_record(SCORES.split(','))?;
     let (task, scores, assessments) = (&run.task, &run.scores, &run.assessments);
     let classes = match &task.train.targets {
         Targets::Classes { count, .. } => Some(ModelFile::from_bytes(&run.model)?.class_names(*count)),
@@ -133,7 +120,7 @@ fn write_scores(run: &Run, path: &Path) -> Result<()> {
     };
     let mut split =
         |name: &str, scores: &Scores, targets: Option<&Targets>, judged: &JudgedSet, names: &[String]| {
-            let outputs = classification::predictions(&scores.outputs);
+            let outputs = scores.outputs.largest();
             let class = |class: usize| classes.as_ref().and_then(|names| names.get(class)).cloned();
             let number = |number: Option<f32>| number.map_or_else(String::new, |number| number.to_string());
             for row in 0..scores.uncertainty.len() {

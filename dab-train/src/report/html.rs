@@ -30,7 +30,6 @@ pub fn timeline_page(title: &str, svg: &str, words: &str) -> String {
     )
 }
 
-/// A whole document.
 fn page(title: &str, main: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
@@ -251,7 +250,7 @@ fn folded(title: &str, inner: &Markup) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{contest::Role, words::Facts, words::answers};
+    use crate::report::{Extras, contest::Role, words::Facts, words::answers};
 
     fn report() -> Report {
         let entry = |name: &str, mean: f64, outcome| Entry {
@@ -286,14 +285,8 @@ mod tests {
                     height: 1,
                 },
             )],
-            sizes: None,
-            examples: Vec::new(),
-            latent: None,
-            details: Vec::new(),
-            extras: crate::report::Extras {
-                settings: vec![("alpha".into(), "1 & 2".into())],
-                ..crate::report::Extras::default()
-            },
+            extras: Extras { settings: vec![("alpha".into(), "1 & 2".into())], ..Extras::default() },
+            ..Report::default()
         }
     }
 

@@ -32,7 +32,7 @@ use self::{
 };
 use crate::{
     choose::Choice,
-    data::Targets,
+    data::{Targets, count_labels},
     measure::{
         assessed::alarms,
         metrics::{Regression, ScoreReport},
@@ -54,16 +54,14 @@ pub struct Extras {
     pub notes: Vec<String>,
     /// Numbers over all seeds.
     pub numbers: Vec<(String, String)>,
-    /// Settings.
     pub settings: Vec<(String, String)>,
     /// Where the numbers of rows, counted from 1, are used again.
     pub rows: &'static str,
 }
 
 /// Everything on the page.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// Headline.
     pub title: String,
     /// Questions and answers, the most important first.
     pub answers: Vec<Answer>,
@@ -73,9 +71,7 @@ pub struct Report {
     pub figures: Vec<Figure>,
     /// Size and work against quality, and why this model was chosen.
     pub sizes: Option<(Vec<Figure>, Vec<String>)>,
-    /// Rows to look at.
     pub examples: Vec<Examples>,
-    /// The latent map.
     pub latent: Option<Figure>,
     /// Figures behind a click.
     pub details: Vec<Figure>,
@@ -84,7 +80,6 @@ pub struct Report {
 }
 
 impl Report {
-    /// Measures and draws.
     pub fn new(title: &str, subject: &Subject, mut extras: Extras) -> Result<Self> {
         let model = subject.model.model()?;
         if extras.methods.is_empty() {
@@ -118,7 +113,6 @@ impl Report {
         words::headline(&self.answers)
     }
 
-    /// Every figure.
     pub fn drawn(&self) -> impl Iterator<Item = &Figure> {
         let sizes = self.sizes.iter().flat_map(|sizes| &sizes.0);
         self.figures.iter().chain(sizes).chain(&self.latent).chain(&self.details)
@@ -149,7 +143,6 @@ pub fn own<'a>(subjects: impl IntoIterator<Item = &'a Subject>) -> Result<Vec<Me
     Ok(methods)
 }
 
-/// What was measured.
 fn facts(
     subject: &Subject,
     model: &Model<'_>,
@@ -172,10 +165,8 @@ fn facts(
     });
     let skill = match (&subject.targets, correct, subject.regression()) {
         (Some(Targets::Classes { labels, count }), Some(correct), _) if !rows.is_empty() => {
-            let mut counts = vec![0; *count];
-            labels.iter().for_each(|&label| counts[label as usize] += 1);
             let right = correct.iter().filter(|&&right| right).count();
-            let commonest = counts.into_iter().max().unwrap_or(0);
+            let commonest = count_labels(labels, *count).into_iter().max().unwrap_or(0);
             Some(Skill::Accuracy(share(right, rows.len()), share(commonest, rows.len())))
         }
         (_, _, Some((predicted, targets))) if !rows.is_empty() => {

@@ -53,21 +53,16 @@ pub fn named(evaluation: &Evaluation) -> Vec<(String, f64)> {
 
 /// The same numbers over all runs, and the error of networks without a bottleneck.
 pub fn summarise(all: &[Run]) -> Vec<(String, Summary)> {
-    let mut list = own_summary(all);
+    let numbers: Vec<Vec<(String, f64)>> = all.iter().map(|run| named(&run.evaluation)).collect();
+    let names = numbers.first().into_iter().flatten().map(|(name, _)| name.clone());
+    let mut list: Vec<(String, Summary)> = names
+        .enumerate()
+        .filter_map(|(index, name)| {
+            let values: Vec<f64> = numbers.iter().filter_map(|run| Some(run.get(index)?.1)).collect();
+            Some((name, Summary::of(&values)?))
+        })
+        .collect();
     let plain: Vec<f64> = all.iter().filter_map(|run| run.comparison.rmse_without_bottleneck).collect();
     list.extend(Summary::of(&plain).map(|summary| ("RMSE of plain networks".to_owned(), summary)));
     list
-}
-
-fn own_summary(all: &[Run]) -> Vec<(String, Summary)> {
-    let Some(first) = all.first() else { return Vec::new() };
-    let names = named(&first.evaluation).into_iter().map(|(name, _)| name);
-    names
-        .enumerate()
-        .filter_map(|(index, name)| {
-            let values: Vec<f64> =
-                all.iter().filter_map(|run| named(&run.evaluation).get(index).map(|(_, v)| *v)).collect();
-            Summary::of(&values).map(|summary| (name, summary))
-        })
-        .collect()
 }

@@ -18,7 +18,6 @@ use crate::{
 /// A model, and rows as it judges them.
 #[derive(Clone, Debug)]
 pub struct Subject {
-    /// The model.
     pub model: ModelFile,
     /// Fresh rows like the training data.
     pub test: JudgedSet,
@@ -26,7 +25,6 @@ pub struct Subject {
     pub targets: Option<Targets>,
     /// Rows from elsewhere.
     pub ood: Vec<JudgedSet>,
-    /// What the classes are called.
     pub classes: Vec<String>,
     /// What the views look at, where there are several.
     pub views: Vec<String>,

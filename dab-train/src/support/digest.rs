@@ -5,7 +5,6 @@ use std::{fs::File, io::Write, path::Path};
 use anyhow::{Context, Result};
 use sha2::digest::Digest;
 
-/// The digest of a file's bytes.
 pub fn of_file<D: Digest + Write>(path: &Path) -> Result<String> {
     let here = || format!("cannot read {}", path.display());
     let mut digest = D::new();

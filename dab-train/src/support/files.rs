@@ -8,21 +8,15 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use tempfile::NamedTempFile;
+use tempfile::{NamedTempFile, TempPath};
 
 /// A file in the making. Dropped without [`AtomicFile::commit`], it disappears.
 #[derive(Debug)]
 pub struct AtomicFile {
-    bytes: Bytes,
+    file: BufWriter<File>,
+    /// Its name until it takes the target's. A device or a pipe is written at once and has none.
+    draft: Option<TempPath>,
     target: PathBuf,
-}
-
-/// Where the bytes go.
-#[derive(Debug)]
-enum Bytes {
-    Draft(BufWriter<NamedTempFile>),
-    /// A device or a pipe, which has no name to take.
-    Direct(BufWriter<File>),
 }
 
 impl AtomicFile {
@@ -32,7 +26,7 @@ impl AtomicFile {
         let target = target.canonicalize().unwrap_or_else(|_| target.into());
         if target.metadata().is_ok_and(|m| !m.is_file() && !m.is_dir()) {
             let file = File::options().write(true).open(&target)?;
-            return Ok(Self { bytes: Bytes::Direct(BufWriter::new(file)), target });
+            return Ok(Self { file: BufWriter::new(file), draft: None, target });
         }
         if target.is_dir() {
             return Err(io::ErrorKind::IsADirectory.into());
@@ -40,14 +34,11 @@ impl AtomicFile {
         let name = target.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_string_lossy();
         let folder =
             target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let draft = draft(&format!(".{name}."), folder)?;
-        Ok(Self { bytes: Bytes::Draft(BufWriter::new(draft)), target })
+        let (file, draft) = draft(&format!(".{name}."), folder)?.into_parts();
+        Ok(Self { file: BufWriter::new(file), draft: Some(draft), target })
     }
 
-    /// Writes `bytes` as the whole of `target`.
-    ///
-    /// # Errors
-    /// When they cannot be written; `target` is then untouched.
+    /// Writes `bytes` as the whole of `target`, which stays as it was where that fails.
     pub fn write(target: &Path, bytes: &[u8]) -> io::Result<()> {
         let mut file = Self::create(target)?;
         file.write_all(bytes)?;
@@ -56,14 +47,10 @@ impl AtomicFile {
 
     /// Gives the file its name.
     pub fn commit(self) -> io::Result<()> {
-        match self.bytes {
-            Bytes::Direct(mut file) => file.flush(),
-            Bytes::Draft(file) => {
-                let draft = file.into_inner().map_err(io::IntoInnerError::into_error)?;
-                draft.as_file().sync_all()?;
-                draft.persist(&self.target).map(drop).map_err(|refused| refused.error)
-            }
-        }
+        let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        let Some(draft) = self.draft else { return Ok(()) };
+        file.sync_all()?;
+        draft.persist(&self.target).map_err(|refused| refused.error)
     }
 }
 
@@ -93,17 +80,11 @@ pub fn check_writable(folder: &Path) -> anyhow::Result<()> {
 
 impl Write for AtomicFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.bytes {
-            Bytes::Draft(file) => file.write(bytes),
-            Bytes::Direct(file) => file.write(bytes),
-        }
+        self.file.write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match &mut self.bytes {
-            Bytes::Draft(file) => file.flush(),
-            Bytes::Direct(file) => file.flush(),
-        }
+        self.file.flush()
     }
 }
 

@@ -54,7 +54,6 @@ pub fn wanted() -> bool {
 pub struct Patience(());
 
 impl Patience {
-    /// From now on.
     pub fn begin() -> Self {
         PATIENT.store(true, Ordering::SeqCst);
         Self(())

@@ -13,36 +13,19 @@ pub const ENDLESS: u64 = 1 << 28;
 /// Most bytes of a line of text, 64 MB: a million numbers of 64 digits.
 pub const LINE: u64 = 1 << 26;
 
-fn too_large(fact: String) -> io::Error {
-    io::Error::new(io::ErrorKind::FileTooLarge, fact)
-}
-
-/// All bytes of a file.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
-    let metadata = file.metadata()?;
-    let mut bytes = Vec::new();
-    if metadata.is_file() {
-        bytes.reserve(usize::try_from(metadata.len()).unwrap_or(0));
-        (&file).read_to_end(&mut bytes)?;
-    } else {
-        endless(file).read_to_end(&mut bytes)?;
-    }
+    let mut bytes = Vec::with_capacity(usize::try_from(file.metadata()?.len()).unwrap_or(0));
+    endless_unless(path, file).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// All of a text file.
 pub fn read_text(path: &Path) -> io::Result<String> {
     String::from_utf8(read(path)?)
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not text: a byte of it is no UTF-8"))
 }
 
-/// A stream that may not end: reading more than [`ENDLESS`] bytes is an error.
-pub fn endless<R: Read>(stream: R) -> Bounded<R> {
-    Bounded { stream, most: ENDLESS, left: ENDLESS, line: false }
-}
-
-/// [`endless`] unless `path` is a regular file, which bounds what comes out of it.
+/// A stream that may not end, unless `path` is a regular file: reading more than [`ENDLESS`] bytes of it is an error.
 pub fn endless_unless<R: Read>(path: &Path, stream: R) -> Bounded<R> {
     let most = if path.is_file() { u64::MAX } else { ENDLESS };
     Bounded { stream, most, left: most, line: false }
@@ -79,7 +62,8 @@ impl<R: Read> Read for Bounded<R> {
             let (what, most) = (if self.line { "a line" } else { "it" }, self.most);
             let advice =
                 if self.line { "is it text?" } else { "save it to a file first, this one has no end" };
-            too_large(format!("{what} has more than {most} bytes: {advice}"))
+            let fact = format!("{what} has more than {most} bytes: {advice}");
+            io::Error::new(io::ErrorKind::FileTooLarge, fact)
         })?;
         Ok(found)
     }

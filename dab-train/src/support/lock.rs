@@ -12,7 +12,6 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-/// The file.
 const NAME: &str = ".lock";
 /// Most bytes of it that are read.
 const LONGEST: u64 = 1024;
@@ -31,9 +30,6 @@ pub struct FolderLock {
 
 impl FolderLock {
     /// Makes `folder` and takes it.
-    ///
-    /// # Errors
-    /// When another process has it (which one, and since when), or nothing can be written there.
     pub fn take(folder: &Path) -> Result<Self> {
         let made = folder.ancestors().take_while(|path| !path.as_os_str().is_empty() && !path.exists());
         let made: Vec<PathBuf> = made.map(Path::to_owned).collect();

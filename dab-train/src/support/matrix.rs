@@ -80,9 +80,6 @@ pub struct Cholesky {
 
 impl Cholesky {
     /// Factorises `matrix` (row-major, only the lower triangle is read). `dim³/3` multiply-adds.
-    ///
-    /// # Errors
-    /// At the first pivot that is not positive.
     pub fn new(mut matrix: Vec<f64>, dim: usize) -> Result<Self> {
         for j in 0..dim {
             for i in j..dim {

@@ -47,6 +47,7 @@ impl Isa for Widest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::support::random::Random;
     use dab_core::artifact::AlignedBytes;
     use dab_core::artifact::writer::{ChannelsSpec, Codes, DecoderSpec, Dense, Head, Spec};
     use dab_core::{Activation, CovarianceKind, Task};
@@ -54,12 +55,8 @@ mod tests {
     /// A model with every kernel in it; the values only have to be irregular.
     fn model(covariance: CovarianceKind) -> AlignedBytes {
         let (inputs, features, dim, codes, outputs) = (37, 29, 6, 11, 5);
-        let mut state = 1u32;
-        let mut value = || {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            (state >> 8) as f32 / (1 << 23) as f32 - 1.0
-        };
-        let mut values = |n: usize| (0..n).map(|_| value()).collect::<Vec<f32>>();
+        let mut random = Random::new(1, "simd");
+        let mut values = |n: usize| (0..n).map(|_| random.normal() as f32).collect::<Vec<f32>>();
         let square = match covariance {
             CovarianceKind::Diagonal => dim,
             CovarianceKind::Constant => 0,

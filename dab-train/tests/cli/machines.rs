@@ -76,19 +76,22 @@ mod with_mpi {
     fn processes_write_the_bytes_that_as_many_replicas_write() {
         let folder = folder("processes");
         light(&folder, EPOCHS);
-        for count in [2, 4] {
+        // Two of them learn by E9, whose means are over the examples of both.
+        let calibrated = ["--set", "objective.calibrated={ least = 50.0, weight = 0.1 }"];
+        for (count, more) in [(2, &calibrated[..]), (4, &[])] {
             let (one, several) = (format!("replicas-{count}"), format!("processes-{count}"));
             let replicas = format!("training.replicas={count}");
             let arguments =
                 ["train", "light.toml", "--no-baselines", "--quiet", "--out", &one, "--set", &replicas];
-            text(dab(&folder, &arguments));
-            let output = job(&folder, count, &["--out", &several]).output().unwrap();
+            text(dab(&folder, &[&arguments[..], more].concat()));
+            let output = job(&folder, count, &[&["--out", &several], more].concat()).output().unwrap();
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
             assert_eq!(losses(&output).len(), EPOCHS, "the first process alone tells");
             same_files(&folder, [&one, &several]);
         }
         // A resumed run begins with the first process's checkpoint everywhere.
-        let output = job(&folder, 2, &["--out", "processes-2", "--resume"]).output().unwrap();
+        let resumed = [&["--out", "processes-2", "--resume"], &calibrated[..]].concat();
+        let output = job(&folder, 2, &resumed).output().unwrap();
         assert!(output.status.success() && losses(&output).is_empty(), "nothing was left to do");
     }
 
@@ -104,6 +107,33 @@ mod with_mpi {
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && said.contains("process 1 has another experiment"), "{said}");
         assert!(!folder.join("odd/checkpoint.safetensors").exists());
+    }
+
+    #[test]
+    fn an_error_in_one_process_ends_the_job_and_is_told_once() {
+        let folder = folder("processes-error");
+        light(&folder, EPOCHS);
+        // Before the data are read, and before the experiment is.
+        for (file, device, words) in [
+            ("light.toml", "cuda:4096", "dab: process 1: device `cuda:4096` is not there"),
+            ("nowhere.toml", "cpu", "dab: process 1: cannot read nowhere.toml"),
+        ] {
+            let begun = Instant::now();
+            let other = ["train", file, "--mpi", "--device", device, "--out", "out"];
+            let output = job(&folder, 1, &["--out", "out", "--force"])
+                .args([":", "-n", "1", env!("CARGO_BIN_EXE_dab")])
+                .args(other)
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(!output.status.success() && said.matches(words).count() == 1, "{said}");
+            assert!(begun.elapsed() < PATIENCE, "the others waited");
+        }
+        assert!(
+            text(dab(&folder, &["doctor"]))
+                .lines()
+                .any(|line| line.starts_with("MPI ") && line.contains("MPI v"))
+        );
     }
 
     /// Processes of the job that `launcher` started, by Linux's list of children.

@@ -7,8 +7,9 @@ use dab::model::{
     dab_self_test, dab_set_rates, dab_threshold,
 };
 use dab::status::{
-    DAB_ERR_ARTIFACT_MISALIGNED, DAB_ERR_LENGTH, DAB_ERR_NON_FINITE, DAB_ERR_NOT_CALIBRATED, DAB_ERR_NULL,
-    DAB_ERR_OUTPUT_LENGTH, DAB_ERR_RATES, DAB_ERR_SCRATCH, DAB_ERR_TOO_SMALL, DAB_OK, dab_status_string,
+    DAB_ERR_ARTIFACT_MISALIGNED, DAB_ERR_LENGTH, DAB_ERR_MEMORY_FULL, DAB_ERR_NON_FINITE,
+    DAB_ERR_NOT_CALIBRATED, DAB_ERR_NULL, DAB_ERR_OUTPUT_LENGTH, DAB_ERR_RATES, DAB_ERR_SATURATED,
+    DAB_ERR_SCRATCH, DAB_ERR_TOO_SMALL, DAB_OK, dab_status_string,
 };
 use dab::taught::{dab_assess_taught, dab_encode, dab_teach};
 use dab_core::{Model, Rates};
@@ -16,20 +17,20 @@ use libfuzzer_sys::arbitrary::{Result, Unstructured};
 
 use super::Caller;
 use super::rest::asked;
-use super::world::{ARTIFACT, GROUND, MEMORY, Rules, STORAGE, Span, UNLAWFUL, count};
+use super::rules::{END, Rules, count};
+use super::world::{ARTIFACT, GROUND, MEMORY, STORAGE, Span, UNLAWFUL, World};
+
+/// The model, as a program starts it.
+pub(super) fn start(world: &mut World, bytes: usize) {
+    let (storage, artifact) = (world.span(STORAGE).start, world.span(ARTIFACT).start);
+    let mut handle = std::ptr::null_mut();
+    let (to, from) = (world.pointer(storage), world.pointer::<std::ffi::c_void>(artifact));
+    // SAFETY: storage and artifact are blocks of the world, which live as long as the model is called.
+    let status = unsafe { dab_model_init(to, DAB_MODEL_BYTES, from, bytes, &mut handle) };
+    assert_eq!(status, DAB_OK);
+}
 
 impl Caller {
-    /// The model, as a program starts it.
-    pub(super) fn start(&mut self, bytes: usize) {
-        let (storage, artifact) = (self.world.span(STORAGE).start, self.world.span(ARTIFACT).start);
-        let mut handle = std::ptr::null_mut();
-        let (to, from) = (self.world.pointer(storage), self.world.pointer::<std::ffi::c_void>(artifact));
-        // SAFETY: storage and artifact are blocks of the world, which lives as long as the caller.
-        let status = unsafe { dab_model_init(to, DAB_MODEL_BYTES, from, bytes, &mut handle) };
-        assert_eq!(status, DAB_OK);
-        self.model = true;
-    }
-
     pub(super) fn step(
         &mut self,
         reference: &mut Model<'_>,
@@ -178,7 +179,7 @@ impl Caller {
         let found = reference.calibration().and_then(|table| table.threshold(rate));
         r.fault(DAB_ERR_NOT_CALIBRATED, found.is_none());
         // After an error the threshold is −FLT_MAX, which is a write as well.
-        let threshold = |w: &mut super::World| {
+        let threshold = |w: &mut World| {
             let (model, out) = (w.pointer(model), w.pointer(out));
             // SAFETY: as the rules describe.
             unsafe { dab_threshold(model, rate, out) }
@@ -220,7 +221,7 @@ impl Caller {
         };
         let given = r.reads(w, input, values, true)?;
         r.fault(DAB_ERR_LENGTH, inputs != right);
-        r.fault(DAB_ERR_NON_FINITE, w.floats(given).iter().any(|x| !x.is_finite()));
+        r.fault(DAB_ERR_NON_FINITE, w.has_non_finite(given));
         let needed = 4 * reference.scratch_len();
         let (scratch, bytes) = (w.address(u)?, count(u, needed)?);
         r.scratch(w, scratch, bytes)?;
@@ -228,7 +229,7 @@ impl Caller {
         let out = w.address(u)?;
         r.assessments(w, out, rows, u)?;
         // The size of a result may lie in the input.
-        let again = w.floats(given).iter().any(|x| !x.is_finite());
+        let again = w.has_non_finite(given);
         r.fault(DAB_ERR_NON_FINITE, again);
         Ok([model, input, inputs, scratch, bytes, out])
     }
@@ -340,7 +341,7 @@ impl Caller {
         let (input, inputs) = (w.address(u)?, count(u, reference.shape().inputs)?);
         let given = r.reads(w, input, inputs, true)?;
         r.fault(DAB_ERR_LENGTH, inputs != reference.shape().inputs);
-        r.fault(DAB_ERR_NON_FINITE, w.floats(given).iter().any(|x| !x.is_finite()));
+        r.fault(DAB_ERR_NON_FINITE, w.has_non_finite(given));
         let needed = 4 * reference.scratch_len();
         let (scratch, bytes) = (w.address(u)?, count(u, needed)?);
         r.scratch(w, scratch, bytes)?;
@@ -365,7 +366,9 @@ impl Caller {
         let memory = r.object(&self.world, MEMORY, true, true, u)?;
         let [model, input, inputs, scratch, bytes, out] = self.call(&mut r, reference, 1, u)?;
         r.fault(DAB_ERR_LENGTH, dim != reference.shape().dim);
-        r.maybe = teach.then_some(dab::status::DAB_ERR_MEMORY_FULL);
+        let large = || self.input(input, inputs).iter().any(|x| x.abs() >= END);
+        r.fault(DAB_ERR_SATURATED, teach && inputs == reference.shape().inputs && large());
+        r.maybe = if teach { &[DAB_ERR_MEMORY_FULL, DAB_ERR_SATURATED] } else { &[] };
         r.judge(&mut self.world, "dab_teach", |w| {
             let (model, memory, input) = (w.pointer(model), w.pointer(memory), w.pointer::<f32>(input));
             let (scratch, out) = (w.pointer(scratch), w.pointer::<Assessment>(out));

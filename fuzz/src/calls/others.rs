@@ -19,13 +19,14 @@ use dab::monitor::{
 use dab::saved::{dab_memory_restore, dab_memory_save};
 use dab::status::{
     DAB_ERR_CONFIG, DAB_ERR_LENGTH, DAB_ERR_MEMORY_FULL, DAB_ERR_MISALIGNED, DAB_ERR_NON_FINITE,
-    DAB_ERR_NULL, DAB_ERR_OUTPUT_LENGTH, DAB_ERR_SAVED_STATE, DAB_ERR_TOO_LARGE, DAB_ERR_TOO_SMALL,
-    DAB_ERR_UNKNOWN_MEMBER,
+    DAB_ERR_NULL, DAB_ERR_OUTPUT_LENGTH, DAB_ERR_SATURATED, DAB_ERR_SAVED_STATE, DAB_ERR_TOO_LARGE,
+    DAB_ERR_TOO_SMALL, DAB_ERR_UNKNOWN_MEMBER,
 };
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 
 use super::Caller;
-use super::world::{ELLIPSE, EXPLORATION, MEMORY, MONITOR, Rules, Span, UNLAWFUL, World, count};
+use super::rules::{END, Rules, count};
+use super::world::{ELLIPSE, EXPLORATION, MEMORY, MONITOR, Span, UNLAWFUL, World};
 
 /// Bytes of the saved state that the fuzzer may use.
 const SAVED: usize = 512;
@@ -60,6 +61,11 @@ fn config(
 
 fn float(u: &mut Unstructured<'_>) -> Result<f32> {
     Ok(if u.ratio(1, 16)? { f32::from_bits(u.arbitrary()?) } else { f32::from(u.arbitrary::<u8>()?) / 16.0 })
+}
+
+/// Whether a mean or the square of a deviation lies at the end of the domain.
+fn saturated(w: &World, means: Span, deviations: Span) -> bool {
+    w.floats(means).iter().any(|x| x.abs() >= END) || w.floats(deviations).iter().any(|x| *x >= END.sqrt())
 }
 
 impl Caller {
@@ -153,7 +159,7 @@ impl Caller {
             0 => {
                 let object = r.object(w, EXPLORATION, true, true, u)?;
                 let given = r.reads(w, values, n, false)?;
-                r.fault(DAB_ERR_NON_FINITE, w.floats(given).iter().any(|x| !x.is_finite()));
+                r.fault(DAB_ERR_NON_FINITE, w.has_non_finite(given));
                 r.judge(w, "dab_exploration_update", |w| {
                     let (object, values) = (w.pointer(object), w.pointer::<f32>(values));
                     // SAFETY: as the rules describe.
@@ -163,7 +169,7 @@ impl Caller {
             1 => {
                 let object = r.object(w, EXPLORATION, true, false, u)?;
                 let given = r.reads(w, values, n, false)?;
-                r.fault(DAB_ERR_NON_FINITE, w.floats(given).iter().any(|x| !x.is_finite()));
+                r.fault(DAB_ERR_NON_FINITE, w.has_non_finite(given));
                 let (out, step) = (w.address(u)?, u.arbitrary()?);
                 let place = r.writes(w, out, n, 4, 4)?;
                 let done = r.judge(w, "dab_exploration_compute", |w| {
@@ -189,7 +195,7 @@ impl Caller {
                 let bytes = count(u, DAB_EXPLORATION_SAVED_BYTES)?;
                 r.fault(DAB_ERR_TOO_SMALL, bytes < DAB_EXPLORATION_SAVED_BYTES);
                 r.read_bytes(w, values, DAB_EXPLORATION_SAVED_BYTES, true)?;
-                r.maybe = Some(DAB_ERR_SAVED_STATE);
+                r.maybe = &[DAB_ERR_SAVED_STATE];
                 r.judge(w, "dab_exploration_restore", |w| {
                     let (object, values) = (w.pointer(object), w.pointer::<std::ffi::c_void>(values));
                     // SAFETY: as the rules describe.
@@ -253,7 +259,7 @@ impl Caller {
         match u.int_in_range(0..=9u8)? {
             0 => {
                 let (forget, index) = (u.arbitrary()?, u.int_in_range(0..=7)?);
-                r.maybe = Some(DAB_ERR_CONFIG);
+                r.maybe = &[DAB_ERR_CONFIG];
                 r.judge(w, "dab_memory_remove", |w| {
                     let memory = w.pointer(memory);
                     // SAFETY: as the rules describe.
@@ -269,7 +275,7 @@ impl Caller {
                 r.writes(w, std, dim, 4, 4)?;
                 r.writes(w, n, 1, 4, 4)?;
                 r.fault(DAB_ERR_OUTPUT_LENGTH, dim != right);
-                r.maybe = Some(DAB_ERR_CONFIG);
+                r.maybe = &[DAB_ERR_CONFIG];
                 r.judge(w, "dab_memory_code", |w| {
                     let (memory, mean) = (w.pointer(memory), w.pointer(mean));
                     let (std, n) = (w.pointer(std), w.pointer(n));
@@ -309,7 +315,7 @@ impl Caller {
             4 => {
                 let (from, bytes) = (w.address(u)?, count(u, SAVED)?);
                 r.read_bytes(w, from, bytes, true)?;
-                r.maybe = Some(DAB_ERR_SAVED_STATE);
+                r.maybe = &[DAB_ERR_SAVED_STATE];
                 r.judge(w, "dab_memory_restore", |w| {
                     let (memory, from) = (w.pointer(memory), w.pointer::<std::ffi::c_void>(from));
                     // SAFETY: as the rules describe.
@@ -327,10 +333,11 @@ impl Caller {
                 let widths = if std == 0 { Span::NONE } else { r.reads(w, std, values, false)? };
                 r.results(w, out, rows, 28, 4, u)?;
                 r.fault(DAB_ERR_LENGTH, dim != right);
-                r.fault(DAB_ERR_NON_FINITE, w.floats(given).iter().any(|x| !x.is_finite()));
+                r.fault(DAB_ERR_NON_FINITE, w.has_non_finite(given));
                 let wide = |x: &f32| *x > 0.0 && x.is_finite();
                 r.fault(DAB_ERR_CONFIG, !w.floats(widths).iter().all(wide));
-                r.maybe = (call == 9).then_some(DAB_ERR_MEMORY_FULL);
+                r.fault(DAB_ERR_SATURATED, call == 9 && saturated(w, given, widths));
+                r.maybe = if call == 9 { &[DAB_ERR_MEMORY_FULL, DAB_ERR_SATURATED] } else { &[] };
                 r.judge(w, "dab_memory_observe", |w| {
                     let (memory, mean) = (w.pointer(memory), w.pointer::<f32>(mean));
                     let (std, out) = (w.pointer::<f32>(std), w.pointer::<Novelty>(out));
@@ -387,7 +394,7 @@ impl Caller {
             r.writes(w, features, dim, 4, 4)?;
             let domain = scale >= 2f32.powi(-50) && scale <= 2f32.powi(50);
             r.fault(DAB_ERR_CONFIG, inputs == 0 || !domain);
-            r.fault(DAB_ERR_NON_FINITE, w.floats(given).iter().any(|x| !x.is_finite()));
+            r.fault(DAB_ERR_NON_FINITE, w.has_non_finite(given));
             r.judge(w, "dab_random_features", |w| {
                 let (input, features) = (w.pointer::<f32>(input), w.pointer(features));
                 // SAFETY: as the rules describe.
@@ -411,7 +418,7 @@ impl Caller {
         let place = r.writes(w, square, 1, 4, 4)?;
         r.fault(DAB_ERR_LENGTH, dim != right);
         r.fault(DAB_ERR_CONFIG, learn > 1);
-        r.fault(DAB_ERR_NON_FINITE, w.floats(given).iter().any(|x| !x.is_finite()));
+        r.fault(DAB_ERR_NON_FINITE, w.has_non_finite(given));
         let done = r.judge(w, "dab_ellipse_observe", |w| {
             let (ellipse, features, square) =
                 (w.pointer(ellipse), w.pointer::<f32>(features), w.pointer(square));

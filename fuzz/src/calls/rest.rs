@@ -11,17 +11,19 @@ use dab::monitor::{
     dab_monitor_event, dab_monitor_init, dab_monitor_reset, dab_monitor_restore, dab_monitor_save,
     dab_monitor_stats, dab_monitor_why,
 };
+use dab::slots::{DAB_SLOT_HEAD_BYTES, dab_slot_newest, dab_slot_seal};
 use dab::status::{
     DAB_ERR_LENGTH, DAB_ERR_NO_MEANS, DAB_ERR_NO_MONITOR, DAB_ERR_NO_NAME, DAB_ERR_NON_FINITE,
     DAB_ERR_OUTPUT_LENGTH, DAB_ERR_SAVED_STATE, DAB_ERR_SCRATCH, DAB_ERR_TOO_LARGE, DAB_ERR_TOO_SMALL,
     DAB_OK,
 };
 use dab::tuned::dab_model_monitor;
-use dab_core::Model;
+use dab_core::{Model, slots};
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 
 use super::Caller;
-use super::world::{ARTIFACT, MONITOR, Rules, STORAGE, Span, UNLAWFUL, World, count};
+use super::rules::{Rules, count};
+use super::world::{ARTIFACT, MONITOR, STORAGE, Span, UNLAWFUL, World};
 
 /// Bytes of a dab_monitor_config.
 const CONFIG: usize = 104;
@@ -50,14 +52,15 @@ pub(super) fn asked(r: &mut Rules, w: &World, live: bool, u: &mut Unstructured<'
 
 impl Caller {
     pub(super) fn rest(&mut self, reference: &Model<'_>, u: &mut Unstructured<'_>) -> Result<()> {
-        match u.int_in_range(0..=7u8)? {
+        match u.int_in_range(0..=8u8)? {
             0..=1 => self.guard(reference, u),
             2 => self.tuned(reference, u),
             3 => self.predict_batch(reference, u),
             4 => self.attribute(reference, u),
             5 => self.means(reference, u),
             6 => self.name(reference, u),
-            _ => self.keep(u),
+            7 => self.keep(u),
+            _ => self.slots(u),
         }
     }
 
@@ -285,7 +288,55 @@ impl Caller {
             }
         })?;
         if let (Some(()), Some(own)) = (done, own) {
-            assert_eq!(w.bytes(Span { bytes: own.len(), ..place }), Some(own));
+            assert_eq!(w.bytes(Span { bytes: own.len(), ..place }), Some(&own[..]));
+        }
+        Ok(())
+    }
+
+    /// A state in two slots of flash.
+    fn slots(&mut self, u: &mut Unstructured<'_>) -> Result<()> {
+        let mut r = Rules::default();
+        let w = &mut self.world;
+        let (slot, bytes) = (w.address(u)?, count(u, 40)?);
+        if u.arbitrary()? {
+            let (sequence, length) = (u.arbitrary()?, count(u, 20)?);
+            let place = r.writes(w, slot, bytes, 1, 1)?;
+            let whole = length.checked_add(DAB_SLOT_HEAD_BYTES).filter(|whole| *whole <= bytes);
+            r.fault(DAB_ERR_TOO_SMALL, whole.is_none());
+            let done = r.judge(w, "dab_slot_seal", |w| {
+                let slot = w.pointer(slot);
+                // SAFETY: as the rules describe.
+                unsafe { dab_slot_seal(slot, bytes, sequence, length) }
+            })?;
+            if done.is_some() {
+                let slot = w.bytes(place).expect("a slot");
+                let found = slots::newest(slot, &[]).expect("a whole slot");
+                assert_eq!((found.sequence, found.state.len()), (sequence, length));
+            }
+            return Ok(());
+        }
+        let (second, sequence, length) = (w.address(u)?, w.address(u)?, w.address(u)?);
+        let places = [r.read_bytes(w, slot, bytes, false)?, r.read_bytes(w, second, bytes, false)?];
+        r.writes(w, sequence, 1, 4, 4)?;
+        r.writes(w, length, 1, 8, 8)?;
+        r.maybe = &[DAB_ERR_SAVED_STATE];
+        let [first, other] = places.map(|place| w.bytes(place).unwrap_or_default().to_vec());
+        let expected = slots::newest(&first, &other);
+        let mut found = 0;
+        let done = r.judge(w, "dab_slot_newest", |w| {
+            let [a, b] = [slot, second].map(|at| w.pointer::<std::ffi::c_void>(at));
+            let (sequence, length) = (w.pointer(sequence), w.pointer(length));
+            // SAFETY: as the rules describe.
+            found = unsafe { dab_slot_newest(a, b, bytes, sequence, length) };
+            found.min(0)
+        })?;
+        if done.is_some() {
+            let expected = expected.expect("a whole slot");
+            assert_eq!(found, i32::from(expected.slot == slots::Slot::Second));
+            assert_eq!(w.word(sequence), Some(expected.sequence));
+            assert_eq!(w.word(length), Some(expected.state.len() as u32));
+        } else {
+            assert!(found != DAB_ERR_SAVED_STATE || expected.is_none(), "a whole slot is not found");
         }
         Ok(())
     }
@@ -325,7 +376,7 @@ impl Caller {
                 r.fault(DAB_ERR_TOO_SMALL, bytes < DAB_MONITOR_SAVED_BYTES);
                 if what == 1 {
                     r.read_bytes(w, saved, DAB_MONITOR_SAVED_BYTES, true)?;
-                    r.maybe = Some(DAB_ERR_SAVED_STATE);
+                    r.maybe = &[DAB_ERR_SAVED_STATE];
                 } else {
                     r.writes(w, saved, DAB_MONITOR_SAVED_BYTES, 1, 1)?;
                 }

@@ -14,7 +14,7 @@
 //! | `DAB_CUDA_GB` | memory in GiB, 16 by default |
 //! | `DAB_CUDA_DIR` | a folder for every module (`0001.ptx` …), and `launches.txt` with launches, bytes and the largest use of memory |
 //! | `DAB_CUDA_THREADS` | worker threads, 2 by default |
-//! | `DAB_CUDA_RUN` | 0: kernels are counted and not run, for networks that are too large here; `now.txt` has the totals after every wait |
+//! | `DAB_CUDA_RUN` | 0: kernels are counted and not run, for networks that are too large here: results mean nothing then; `now.txt` has the totals after every wait |
 //!
 //! What it checks beyond the results: an access outside of every allocation ends the launch with the kernel, the
 //! instruction and the address. What it cannot tell: time, races between threads, and the order in which matrix units add.

@@ -25,6 +25,12 @@ struct Record {
     copied: [u64; 3],
 }
 
+impl Record {
+    fn launches(&self) -> u64 {
+        self.kernels.values().map(|kernel| kernel.launches).sum()
+    }
+}
+
 static RECORD: Mutex<Option<Record>> = Mutex::new(None);
 
 fn record() -> MutexGuard<'static, Option<Record>> {
@@ -74,7 +80,7 @@ pub fn copied(way: Copied, bytes: usize) {
     record().get_or_insert_default().copied[way as usize] += bytes as u64;
 }
 
-/// Whether kernels run: with `DAB_CUDA_RUN=0` they are only counted.
+/// Whether kernels run: with `DAB_CUDA_RUN=0` they are only counted, and every result is what lay in its memory before.
 #[must_use]
 pub fn runs() -> bool {
     setting("DAB_CUDA_RUN", 1) != 0
@@ -84,10 +90,13 @@ pub fn runs() -> bool {
 /// other worries.
 pub fn now() {
     let (Some(folder), false) = (folder(), runs()) else { return };
-    let launches: u64 =
-        record().as_ref().map_or(0, |record| record.kernels.values().map(|kernel| kernel.launches).sum());
+    let (launches, [to, from, _]) =
+        record().as_ref().map_or((0, [0; 3]), |record| (record.launches(), record.copied));
     let [now, most] = memory::usage();
-    let text = format!("launches {launches}\nuse of memory {now}\nlargest use of memory {most}\n");
+    let text = format!(
+        "launches {launches}\nuse of memory {now}\nlargest use of memory {most}\nbytes to the device {to}\nbytes from the device \
+         {from}\n"
+    );
     let _ = fs::create_dir_all(&folder);
     let _ = fs::write(folder.join("now.txt"), text);
 }
@@ -98,7 +107,7 @@ pub fn write() {
     let Some(record) = record.as_ref() else { return };
     let [_, most] = memory::usage();
     let mut text = String::new();
-    let total: u64 = record.kernels.values().map(|kernel| kernel.launches).sum();
+    let total = record.launches();
     let [to, from, within] = record.copied;
     let _ =
         writeln!(text, "modules {}\nlaunches {total}\nlargest use of memory {most} bytes", record.modules);

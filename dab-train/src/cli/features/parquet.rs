@@ -70,7 +70,6 @@ impl<'a, W: Write + Send> FeatureWriter<'a, W> {
         Ok(self.writer.write(&RecordBatch::try_new(self.schema.clone(), columns)?)?)
     }
 
-    /// Writes what is left.
     pub fn finish(self) -> Result<()> {
         self.writer.close()?;
         Ok(())

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use dab_core::artifact::monitor::set_monitor;
 
-use crate::{export::model_file::ModelFile, measure::stream::file::MonitorFile, support::files::AtomicFile};
+use crate::{export::model_file::ModelFile, measure::stream::file::MonitorFile, support::files::save};
 
 /// Key of the info section that says where the monitor of a file comes from.
 const KEY: &str = "monitor";
@@ -48,7 +48,6 @@ pub fn write(model: &ModelFile, monitor: &MonitorFile, how: String, path: &Path)
     info.push((KEY.into(), format!("{how}, by dab {}", env!("CARGO_PKG_VERSION"))));
     let bytes = set_monitor(model.bytes(), &monitor.config, tick, &info)
         .context("this monitor cannot be stored in a model file")?;
-    let shown = || format!("cannot write `{}`", path.display());
-    AtomicFile::write(path, &bytes).with_context(shown)?;
+    save(path, &bytes)?;
     Ok(bytes.len())
 }

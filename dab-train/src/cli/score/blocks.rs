@@ -7,14 +7,14 @@ use anyhow::{Context, Result};
 use dab_core::InputError;
 
 use super::Scorer;
-use crate::data::rows::{BadRow, RawRows, RowParser, Rows};
+use crate::data::rows::{BadRow, ParsedRows, RawRows, RowParser};
 
 /// Rows that are scored together.
 #[derive(Default)]
 pub struct Block {
     /// As they lie in the file.
     pub raw: RawRows,
-    rows: Rows,
+    rows: ParsedRows,
     /// What the model says of them, or as far as it came.
     pub lines: Vec<u8>,
     /// How many rows that is.

@@ -30,7 +30,6 @@ pub fn write_names(columns: &[String], out: &mut dyn Write) -> Result<()> {
 /// One row after another through the model, into lines of text.
 pub struct Scorer<'a> {
     model: &'a Model<'a>,
-    /// Whether the model has two channels.
     channels: bool,
     /// Whether lines begin with a name, and every classifier tells its class.
     pub named: bool,
@@ -62,12 +61,10 @@ impl<'a> Scorer<'a> {
         }
     }
 
-    /// Numbers that a row has.
     pub fn inputs(&self) -> usize {
         self.model.shape().inputs
     }
 
-    /// The names of the columns.
     pub fn columns(&self, artifact: &ModelFile) -> Vec<String> {
         let name = self.named.then_some("name");
         let more = if self.channels { &CHANNELS[..] } else { &[] };
@@ -194,7 +191,7 @@ impl Cell<'_> {
             Self::Whole(number) => whole(number, line),
             // Writing to memory cannot fail.
             Self::Text(Some(text)) if json => drop(serde_json::to_writer(line, text)),
-            Self::Text(Some(text)) => line.extend(quoted(text).bytes()),
+            Self::Text(Some(text)) => line.extend_from_slice(quoted(text).as_bytes()),
             _ if json => line.extend(b"null"),
             _ => {}
         }
@@ -203,7 +200,7 @@ impl Cell<'_> {
 
 /// A text as a field of CSV.
 fn quoted(text: &str) -> Cow<'_, str> {
-    match text.contains([',', '"', '\n', '\r']) {
+    match text.bytes().any(|byte| matches!(byte, b',' | b'"' | b'\n' | b'\r')) {
         true => format!("\"{}\"", text.replace('"', "\"\"")).into(),
         false => text.into(),
     }

@@ -8,10 +8,12 @@
 //! The columns of the file are copied as bytes, neither decoded nor encoded again, so they keep their types, codecs and statistics.
 //! A row group of the output is one of the input. In memory are the scores of a few row groups, and of each a page per input.
 
+mod folder;
+
 use std::collections::VecDeque;
-use std::fs::{self, File};
-use std::io::{BufReader, Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::io::{BufReader, Seek, SeekFrom};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -29,22 +31,21 @@ use parquet::arrow::{
 use parquet::basic::Compression;
 use parquet::bloom_filter::Sbbf;
 use parquet::column::writer::ColumnCloseResult;
-use parquet::file::metadata::{KeyValue, ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::metadata::{KeyValue, ParquetMetaData};
 use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{ColumnPath, Type, TypePtr};
 use rayon::prelude::*;
-use sha2::{Digest, Sha256};
 
+use self::folder::MADE_OF;
 use super::columns::{ColumnScorer, Columns};
 use super::{Args, Count};
-use crate::cli::text::plural;
 use crate::data::rows::{
-    BadRow, Layout, RawRows, ReadProgress, RowReader, Rows, is_parquet, parquet::ParquetTable,
+    BadRow, Layout, ParsedRows, RawRows, ReadProgress, RowReader, is_parquet, parquet::ParquetTable,
 };
 use crate::export::model_file::ModelFile;
-use crate::support::{digest, files::AtomicFile};
+use crate::support::files::AtomicFile;
 
 /// Rows that are decoded together: a second or less of work for a core, and some megabytes.
 const BATCH: usize = 1 << 15;
@@ -58,8 +59,6 @@ const BLOCKS: usize = 4;
 const GROUP: usize = 1 << 18;
 /// Bytes of the file that are copied at once.
 const PIECE: usize = 1 << 20;
-/// Where a file of scores says what it was made of.
-const MADE_OF: &str = "dab.score";
 
 /// What all files of a run share.
 struct Run<'a> {
@@ -71,7 +70,6 @@ struct Run<'a> {
     settings: String,
 }
 
-/// Scores a file or a folder.
 pub fn run(args: &Args, artifact: &ModelFile, model: &Model<'_>, output: &Path) -> Result<()> {
     let (inputs, layout) = (args.input.path(), args.input.layout(artifact, model));
     let outputs = model.shape().outputs;
@@ -89,104 +87,12 @@ pub fn run(args: &Args, artifact: &ModelFile, model: &Model<'_>, output: &Path) 
     });
     let run = Run { args, model, columns, layout, settings: settings.to_string() };
     if !inputs.is_dir() {
-        return run.file(inputs, output).map(|count| count.tell(&args.input.source().to_string()));
+        return run.file(inputs, output).map(|count| count.tell(&args.input.source().to_string(), "row"));
     }
     run.folder(inputs, output)
 }
 
-/// The Parquet files of a folder and of those below it, in the order of their names, without what other programs hide.
-fn files(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
-    let mut entries: Vec<_> = fs::read_dir(folder)?.collect::<Result<_, _>>()?;
-    entries.sort_by_key(fs::DirEntry::file_name);
-    for entry in entries {
-        let (path, name) = (entry.path(), entry.file_name());
-        if name.to_string_lossy().starts_with(['.', '_']) {
-            continue;
-        }
-        if path.is_dir() {
-            files(&path, found)?;
-        } else if super::is_named_parquet(&path) {
-            found.push(path);
-        }
-    }
-    Ok(())
-}
-
-/// What is at the end of a Parquet file: places, sizes and extremes of all columns. It changes when they do.
-fn footer_digest(path: &Path) -> Result<String> {
-    /// Length of the footer, and the magic bytes.
-    const TAIL: u64 = 8;
-    let mut file = File::open(path)?;
-    let length = file.metadata()?.len();
-    let mut tail = [0; TAIL as usize];
-    file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
-    file.read_exact(&mut tail)?;
-    let footer = u64::from(u32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]]));
-    file.seek(SeekFrom::Start(length.saturating_sub(TAIL + footer)))?;
-    let mut digest = Sha256::new();
-    digest.update(length.to_le_bytes());
-    std::io::copy(&mut file, &mut digest)?;
-    Ok(digest::hex(digest))
-}
-
-/// What an earlier file of scores says it was made of; an error if it says nothing.
-fn made_of(path: &Path) -> Result<String> {
-    let metadata = ParquetMetaDataReader::new().parse_and_finish(&File::open(path)?)?;
-    let pairs = metadata.file_metadata().key_value_metadata().into_iter().flatten();
-    let found = pairs.filter(|pair| pair.key == MADE_OF).find_map(|pair| pair.value.clone());
-    found.context("dab score did not write it")
-}
-
 impl Run<'_> {
-    fn folder(&self, from: &Path, to: &Path) -> Result<()> {
-        ensure!(
-            !to.is_file(),
-            "`{}` is a folder and `{}` a file: give a folder",
-            from.display(),
-            to.display()
-        );
-        fs::create_dir_all(to).with_context(|| format!("cannot write `{}`", to.display()))?;
-        let (inside, outside) = (to.canonicalize()?, from.canonicalize()?);
-        ensure!(
-            !inside.starts_with(&outside),
-            "`{}` is inside `{}`: the next run would take scores for inputs",
-            to.display(),
-            from.display()
-        );
-        let mut inputs = Vec::new();
-        files(from, &mut inputs).with_context(|| format!("cannot read `{}`", from.display()))?;
-        ensure!(!inputs.is_empty(), "`{}` has no file named .parquet or .pq", from.display());
-        let (mut total, mut before) = (Count::default(), 0);
-        for input in &inputs {
-            let output = to.join(input.strip_prefix(from).unwrap_or(input));
-            if output.exists() {
-                let advice = || format!("`{}`: move it away, or write into another folder", output.display());
-                if made_of(&output).with_context(advice)? == self.made_of(input)? {
-                    before += 1;
-                    continue;
-                }
-            }
-            if let Some(folder) = output.parent() {
-                fs::create_dir_all(folder).with_context(|| format!("cannot write `{}`", folder.display()))?;
-            }
-            total.add(self.file(input, &output)?, &format!("`{}`: ", input.display()));
-        }
-        let scored = inputs.len() - before;
-        let (files, rows) = (plural(scored as u64, "file"), plural(total.rows, "row"));
-        let before = if before == 0 { String::new() } else { format!("; {before} were scored before") };
-        crate::cli::print(&format!("{files}, {rows} into {}{before}\n", to.display()))?;
-        if total.bad > 0 {
-            total.tell("");
-        }
-        Ok(())
-    }
-
-    /// What a file of scores is made of.
-    fn made_of(&self, input: &Path) -> Result<String> {
-        let digest = footer_digest(input).with_context(|| format!("cannot read `{}`", input.display()))?;
-        Ok(format!("{{\"input\":\"{digest}\",\"settings\":{}}}", self.settings))
-    }
-
     fn file(&self, input: &Path, output: &Path) -> Result<Count> {
         let here = || format!("`{}`", input.display());
         let write_error = || format!("cannot write `{}`", output.display());
@@ -248,16 +154,11 @@ impl Run<'_> {
         writer: &mut SerializedFileWriter<AtomicFile>,
     ) -> Result<Count> {
         let metadata = table.metadata();
-        let firsts: Vec<u64> = metadata
-            .row_groups()
-            .iter()
-            .scan(0, |row, group| {
-                let first = *row;
-                *row += u64::try_from(group.num_rows()).unwrap_or_default();
-                Some(first)
-            })
-            .collect();
-        let total = u64::try_from(metadata.file_metadata().num_rows()).unwrap_or_default();
+        let (mut firsts, mut total) = (Vec::new(), 0);
+        for group in metadata.row_groups() {
+            firsts.push(total);
+            total += u64::try_from(group.num_rows()).unwrap_or_default();
+        }
         let progress = super::progress_bar(true, ReadProgress { done: 0, total: Some(total), bytes: false });
         let source = Copied(File::open(input)?);
         let stop = AtomicBool::new(false);
@@ -308,17 +209,17 @@ impl Run<'_> {
         for batch in table.batches(vec![group], BATCH)? {
             ensure!(!stop.load(Ordering::Relaxed), "scoring was given up");
             let batch = batch.context("cannot be read: is the file complete?")?;
-            let shares = (0..batch.num_rows()).step_by(SHARE);
-            let start = first + count.rows;
-            let new = || (ColumnScorer::new(self.model, &self.columns, self.args.probabilities), Vec::new());
-            let scored: Vec<_> = shares
-                .collect::<Vec<_>>()
+            let (all, start) = (batch.num_rows(), first + count.rows);
+            let scored: Vec<_> = (0..all.div_ceil(SHARE))
                 .into_par_iter()
-                .map_init(new, |(scorer, inputs), from| {
-                    let rows = from..(from + SHARE).min(batch.num_rows());
-                    let bad = table.read(&batch, rows, start, inputs);
-                    self.share(scorer, inputs, bad)
-                })
+                .map_init(
+                    || (self.scorer(), Vec::new()),
+                    |(scorer, inputs), share| {
+                        let rows = share * SHARE..all.min((share + 1) * SHARE);
+                        let bad = table.read(&batch, rows, start, inputs);
+                        self.share(scorer, inputs, bad)
+                    },
+                )
                 .collect();
             for share in scored {
                 take(share, 0, &mut scores, &mut count)?;
@@ -336,7 +237,7 @@ impl Run<'_> {
         scorer: &mut ColumnScorer<'_>,
         inputs: &[f32],
         bad: Vec<(usize, BadRow)>,
-    ) -> Result<Share, Stop> {
+    ) -> Result<Share> {
         let mut marked = Vec::new();
         let mut bad = bad.into_iter().peekable();
         for (at, input) in inputs.chunks(self.layout.inputs).enumerate() {
@@ -345,12 +246,15 @@ impl Run<'_> {
                     scorer.mark();
                     marked.push(row);
                 }
-                Some((_, row)) => return Err(Stop::Row(row)),
-                None => scorer.push(input).map_err(|error| Stop::Other(error.into()))?,
+                Some((_, row)) => return Err(row.into()),
+                None => scorer.push(input)?,
             }
         }
-        let rows = (inputs.len() / self.layout.inputs) as u64;
-        Ok(Share { batch: scorer.take().map_err(Stop::Other)?, rows, bad: marked })
+        Ok(Share { batch: scorer.take()?, bad: marked })
+    }
+
+    fn scorer(&self) -> ColumnScorer<'_> {
+        ColumnScorer::new(self.model, &self.columns, self.args.probabilities)
     }
 
     /// A writer of scores alone.
@@ -386,14 +290,15 @@ impl Run<'_> {
                 }
                 filled += 1;
             }
-            let new =
-                || (ColumnScorer::new(self.model, &self.columns, self.args.probabilities), Rows::default());
             let scored: Vec<_> = blocks[..filled]
                 .par_iter()
-                .map_init(new, |(scorer, rows), raw| {
-                    parser.parse(raw, rows);
-                    self.share(scorer, &rows.inputs, std::mem::take(&mut rows.bad))
-                })
+                .map_init(
+                    || (self.scorer(), ParsedRows::default()),
+                    |(scorer, rows), raw| {
+                        parser.parse(raw, rows);
+                        self.share(scorer, &rows.inputs, std::mem::take(&mut rows.bad))
+                    },
+                )
                 .collect();
             for share in scored {
                 let before = count.rows;
@@ -408,48 +313,29 @@ impl Run<'_> {
     }
 }
 
-impl Count {
-    /// Rows that follow, of a place that is named.
-    fn add(&mut self, more: Self, place: &str) {
-        self.rows += more.rows;
-        self.bad += more.bad;
-        let first = more.first.map(|first| format!("{place}{first}"));
-        self.first = self.first.take().or(first);
-    }
-}
-
 /// The scores of some rows.
 struct Share {
     batch: RecordBatch,
-    rows: u64,
     /// Those that were marked.
     bad: Vec<BadRow>,
 }
 
-/// Why there are none.
-enum Stop {
-    Row(BadRow),
-    Other(anyhow::Error),
-}
-
 /// Writes scores and counts their rows. Bad rows are counted from the row behind `before`.
 fn take<W: std::io::Write + Send>(
-    share: Result<Share, Stop>,
+    share: Result<Share>,
     before: u64,
     writer: &mut ArrowWriter<W>,
     count: &mut Count,
 ) -> Result<()> {
     let in_file = |row: BadRow| BadRow { row: row.row + before, ..row };
-    match share {
-        Ok(share) => {
-            writer.write(&share.batch)?;
-            share.bad.into_iter().for_each(|row| count.bad(&in_file(row)));
-            count.rows += share.rows;
-            Ok(())
-        }
-        Err(Stop::Row(row)) => Err(super::refuse(&in_file(row))),
-        Err(Stop::Other(error)) => Err(error),
-    }
+    let share = share.map_err(|error| match error.downcast() {
+        Ok(row) => super::refuse(&in_file(row)),
+        Err(other) => other,
+    })?;
+    writer.write(&share.batch)?;
+    count.rows += share.batch.num_rows() as u64;
+    share.bad.into_iter().for_each(|row| count.bad(&in_file(row)));
+    Ok(())
 }
 
 /// The scores of a row group, as a file of their own.

@@ -4,8 +4,8 @@ use anyhow::{Context, Result, bail};
 use dab_core::Model;
 
 use super::{
-    super::{pictures::Eye, text::plural},
-    Args, Output,
+    super::pictures::Eye,
+    Args, Count, Output,
     lines::{Scorer, write_names},
 };
 use crate::{data::rows::ReadProgress, export::model_file::ModelFile};
@@ -27,7 +27,7 @@ pub fn run(args: &Args, eye: &Eye, artifact: &ModelFile, model: &Model<'_>) -> R
     let total = sets.iter().map(|set| set.len() as u64).sum();
     let start = ReadProgress { done: 0, total: Some(total), bytes: false };
     let progress = super::progress_bar(matches!(output, Output::File(_)), start);
-    let (mut bad, mut first_bad) = (0_u64, None);
+    let mut count = Count { rows: total, ..Count::default() };
     for set in &sets {
         let indices: Vec<usize> = (0..set.len()).collect();
         for indices in indices.chunks(if args.flush { 1 } else { eye.chunk() }) {
@@ -39,8 +39,7 @@ pub fn run(args: &Args, eye: &Eye, artifact: &ModelFile, model: &Model<'_>) -> R
                     None => scorer.named_line(&name, Ok(row))?,
                     Some(fault) if args.skip_bad => {
                         scorer.named_line(&name, Err(&format!("{fault:#}")))?;
-                        bad += 1;
-                        first_bad.get_or_insert(name);
+                        count.bad(&name);
                     }
                     Some(fault) => {
                         bail!("{fault:#}: leave it out, or use --skip-bad to mark such files and go on")
@@ -56,11 +55,8 @@ pub fn run(args: &Args, eye: &Eye, artifact: &ModelFile, model: &Model<'_>) -> R
     }
     output.finish().with_context(|| args.write_error())?;
     progress.finish_and_clear();
-    if let Some(first) = first_bad {
-        crate::cli::complain(&format!(
-            "marked {bad} of {} as invalid; the first is {first}",
-            plural(total, "picture")
-        ));
+    if count.bad > 0 {
+        count.tell("", "picture");
     }
     Ok(())
 }

@@ -11,7 +11,6 @@ use anyhow::{Context, Result, bail, ensure};
 
 /// Height and width.
 pub(super) const SIDE: usize = 32;
-/// Bytes of one image.
 const IMAGE: usize = 3 * SIDE * SIDE;
 
 /// Bytes of all images of `part` ("train" or "test"), colour by colour, and their labels.

@@ -9,7 +9,8 @@ use anyhow::{Result, bail, ensure};
 
 use super::ImagesConfig;
 use crate::data::{
-    files::{Labels, number_classes},
+    count_labels,
+    files::{Labels, are_places, name_numbers, number_classes},
     listed,
 };
 
@@ -32,12 +33,7 @@ impl ImagesConfig {
         let words = matches!(parts[0], Labels::Words(_));
         let (mut labels, mut names) = number_classes(&parts.map(Clone::clone))?;
         let mut warnings = Vec::new();
-        let counts = |labels: &[u32], count: usize| {
-            let mut counts = vec![0_usize; count];
-            labels.iter().for_each(|&label| counts[label as usize] += 1);
-            counts
-        };
-        let [trained, tested] = [0, 1].map(|part: usize| counts(&labels[part], names.len()));
+        let [trained, tested] = [0, 1].map(|part: usize| count_labels(&labels[part], names.len()));
         let only_tested: Vec<String> = (0..names.len())
             .filter(|&class| trained[class] == 0)
             .map(|class| format!("{} ({} images)", names[class], tested[class]))
@@ -58,24 +54,15 @@ impl ImagesConfig {
         }
         if !self.classes.is_empty() {
             self.check_names(&names, words)?;
-        }
-        let plain = names.iter().enumerate().all(|(class, name)| *name == class.to_string());
-        if words && !self.classes.is_empty() {
-            let place = |name: &String| self.classes.iter().position(|own| own == name).unwrap_or(0) as u32;
-            let places: Vec<u32> = names.iter().map(place).collect();
-            labels.iter_mut().flatten().for_each(|label| *label = places[*label as usize]);
+            if words {
+                let place =
+                    |name: &String| self.classes.iter().position(|own| own == name).unwrap_or(0) as u32;
+                let places: Vec<u32> = names.iter().map(place).collect();
+                labels.iter_mut().flatten().for_each(|label| *label = places[*label as usize]);
+            }
             names.clone_from(&self.classes);
-        } else if !self.classes.is_empty() {
-            names.clone_from(&self.classes);
-        } else if plain {
-            names.clear();
-        } else if !words {
-            let last = names.len() - 1;
-            warnings.push(format!(
-                "labels do not run from 0 to {last}: the outputs are, in order, {}",
-                listed(&names)
-            ));
-            names.iter_mut().for_each(|name| name.insert_str(0, "class_"));
+        } else if !words || are_places(&names) {
+            warnings.extend(name_numbers(&mut names));
         }
         let count = trained.len();
         let [train, test] = <[_; 2]>::try_from(labels).unwrap_or_default();
@@ -100,7 +87,7 @@ impl ImagesConfig {
         if !words {
             let last = given.len() - 1;
             ensure!(
-                found.iter().enumerate().all(|(class, name)| *name == class.to_string()),
+                are_places(found),
                 "data.classes names the labels 0 to {last}, {} has the labels {}",
                 self.train,
                 listed(found)

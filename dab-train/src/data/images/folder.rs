@@ -42,7 +42,7 @@ pub(super) struct Folder {
 }
 
 /// Whether a name ends as a picture's.
-pub(super) fn is_picture(path: &Path) -> bool {
+pub fn is_picture(path: &Path) -> bool {
     let ending = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
     ENDINGS.contains(&ending.as_str())
 }
@@ -169,18 +169,12 @@ fn random_part(picture: &Picture, preprocessing: &Preprocessing, random: &mut Ra
     preprocessing.centre(picture)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "pictures"))]
 mod tests {
     use super::*;
 
     fn preprocessing(side: usize, resize: usize) -> Preprocessing {
         Preprocessing { side, resize, ..Preprocessing::default() }
-    }
-
-    fn folder(name: &str) -> PathBuf {
-        let root = std::env::temp_dir().join(format!("dab-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&root);
-        root
     }
 
     fn paint(root: &Path, class: &str, name: &str, colour: [u8; 3], size: (u32, u32)) {
@@ -191,12 +185,13 @@ mod tests {
 
     #[test]
     fn classes_are_folders_and_a_damaged_file_is_named() {
-        let root = folder("classes");
-        paint(&root, "b", "one.png", [10, 20, 30], (40, 64));
-        paint(&root, "a/deeper", "two.png", [200, 100, 50], (64, 40));
-        paint(&root, ".hidden", "three.png", [0; 3], (4, 4));
+        let temporary = tempfile::tempdir().unwrap();
+        let root = temporary.path();
+        paint(root, "b", "one.png", [10, 20, 30], (40, 64));
+        paint(root, "a/deeper", "two.png", [200, 100, 50], (64, 40));
+        paint(root, ".hidden", "three.png", [0; 3], (4, 4));
         fs::write(root.join("a").join("notes.txt"), "no picture").unwrap();
-        let (files, labels) = classes(&root).unwrap();
+        let (files, labels) = classes(root).unwrap();
         assert_eq!(labels, ["a", "b"]);
         let augment = Augment { flip: true, ..Augment::default() };
         let folder = Folder::new(files, preprocessing(28, 32), augment);
@@ -208,28 +203,27 @@ mod tests {
         fs::write(root.join("b").join("one.png"), b"\x89PNG\r\n").unwrap();
         let error = format!("{:#}", folder.read(1, None, &mut bytes).unwrap_err());
         assert!(error.contains("one.png"), "{error}");
-        fs::remove_dir_all(&root).unwrap();
     }
 
     #[test]
     fn an_empty_class_folder_and_loose_pictures_are_named() {
-        let root = folder("empty");
-        paint(&root, "cat", "one.png", [1; 3], (4, 4));
+        let temporary = tempfile::tempdir().unwrap();
+        let root = temporary.path();
+        paint(root, "cat", "one.png", [1; 3], (4, 4));
         fs::create_dir_all(root.join("dog")).unwrap();
-        let said = classes(&root).unwrap_err().to_string();
+        let said = classes(root).unwrap_err().to_string();
         assert!(
             said.contains("dog holds no .jpg, .jpeg or .png file: put pictures into it, or remove it"),
             "{said}"
         );
-        fs::remove_dir_all(&root).unwrap();
-        fs::create_dir_all(&root).unwrap();
-        paint(&root, ".", "one.png", [1; 3], (4, 4));
-        let said = classes(&root).unwrap_err().to_string();
+        fs::remove_dir_all(root.join("cat")).unwrap();
+        fs::remove_dir(root.join("dog")).unwrap();
+        paint(root, ".", "one.png", [1; 3], (4, 4));
+        let said = classes(root).unwrap_err().to_string();
         assert!(
             said.contains("1 pictures, but no folder with pictures: give every class a folder"),
             "{said}"
         );
-        assert_eq!(pictures(&root).unwrap().len(), 1, "a flat folder is a list of pictures");
-        fs::remove_dir_all(&root).unwrap();
+        assert_eq!(pictures(root).unwrap().len(), 1, "a flat folder is a list of pictures");
     }
 }

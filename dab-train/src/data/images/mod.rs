@@ -11,12 +11,13 @@ mod cifar;
 mod classes;
 #[cfg(feature = "pictures")]
 mod decode;
-#[cfg(feature = "pictures")]
+#[cfg(not(feature = "pictures"))]
+#[path = "without_pictures.rs"]
+mod decode;
 mod folder;
 pub mod pixels;
 pub mod preprocess;
 pub mod rand_augment;
-#[cfg(feature = "pictures")]
 mod resize;
 pub mod sources;
 
@@ -31,7 +32,10 @@ pub use rand_augment::RandAugment;
 
 use self::sources::{How, Read};
 use super::{Description, RowNames, Split, Table, Targets, Task, split, split::HeldOutFrom};
-use crate::{error::Error, support::random::Random};
+use crate::{
+    error::Error,
+    support::{random::Random, settings::tenth},
+};
 
 /// Settings of an experiment on images.
 ///
@@ -78,10 +82,6 @@ pub struct ImagesConfig {
 
 fn from_test() -> HeldOutFrom {
     HeldOutFrom::Test
-}
-
-fn tenth() -> f64 {
-    0.1
 }
 
 /// Images and their classes.
@@ -180,16 +180,7 @@ impl ImagesConfig {
             let (kept, aside) = split::by_class(&whole.labels, self.held_out, &mut random);
             (whole.select(&kept), whole.select(&aside))
         };
-        let (train, held_out, test) = match self.held_out_from {
-            HeldOutFrom::Train => {
-                let (kept, aside) = cut(&train);
-                (kept, aside, test)
-            }
-            HeldOutFrom::Test => {
-                let (kept, aside) = cut(&test);
-                (train, aside, kept)
-            }
-        };
+        let (train, held_out, test) = self.held_out_from.cut(train, test, cut);
         let mut ood = Vec::new();
         for (name, source) in &self.ood {
             let images = sources::read(source, root, how, false)?.images;

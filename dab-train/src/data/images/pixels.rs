@@ -40,9 +40,6 @@ pub trait Images: fmt::Debug + Send + Sync {
     }
 
     /// Writes image `index` to `into` (3 · side² bytes, colour by colour), changed at random when `change` is given.
-    ///
-    /// # Errors
-    /// When it cannot be read or decoded.
     fn read(&self, index: usize, change: Option<&mut Random>, into: &mut [u8]) -> Result<()>;
 }
 

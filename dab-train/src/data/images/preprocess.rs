@@ -10,9 +10,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::pixels::Normalise;
-#[cfg(feature = "pictures")]
-use super::resize::Picture;
+use super::{pixels::Normalise, resize::Picture};
 
 /// How pictures become a network's inputs. A model file carries it in its info.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -53,14 +51,12 @@ impl Preprocessing {
     }
 
     /// Whether a picture of this size is taken as it is.
-    #[cfg(feature = "pictures")]
     pub(super) fn keeps(&self, picture: &Picture) -> bool {
         let exact = picture.width == self.side && picture.height == self.side;
         exact && (!self.always_resize || self.resize == self.side)
     }
 
     /// The part of a picture that the network sees, side × side.
-    #[cfg(feature = "pictures")]
     pub(super) fn centre(&self, picture: &Picture) -> Picture {
         if self.keeps(picture) {
             return picture.clone();

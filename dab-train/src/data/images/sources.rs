@@ -7,7 +7,11 @@ use std::{
 
 use anyhow::{Result, bail, ensure};
 
-use super::{Augment, Images, Pixels, Preprocessing, cifar};
+pub use super::folder::is_picture;
+use super::{
+    Augment, Images, Pixels, Preprocessing, cifar,
+    folder::{self, ENDINGS_IN_WORDS, Folder},
+};
 use crate::data::{
     files::{Labels, Npz},
     stored,
@@ -15,7 +19,7 @@ use crate::data::{
 
 /// What a source holds.
 pub struct Read {
-    /// The images.
+    /// In the order of the source.
     pub images: Arc<dyn Images>,
     /// One per image, where there are any: numbers, or the names of folders and string labels.
     pub labels: Option<Labels>,
@@ -41,7 +45,7 @@ pub fn read(source: &str, root: &Path, how: How, labelled: bool) -> Result<Read>
         Some(part) if path.is_dir() => binary_cifar(&path, part, how.augment),
         None if path.is_dir() && labelled => classes(&path, how),
         None if path.is_dir() => list(&path, how),
-        None if !labelled && is_picture(&path) => pictures(vec![path], how),
+        None if !labelled && is_picture(&path) => Ok(pictures(vec![path], how)),
         _ => bail!(
             "{source}: expected an npz file, a folder of CIFAR's binary version, or a folder of {}",
             if labelled { "class folders" } else { "pictures" }
@@ -59,49 +63,23 @@ fn split<'a>(source: &'a str, root: &Path) -> (&'a str, Option<&'a str>) {
     }
 }
 
-/// Whether a file is a picture, by its name.
-pub fn is_picture(path: &Path) -> bool {
-    #[cfg(feature = "pictures")]
-    return super::folder::is_picture(path);
-    #[cfg(not(feature = "pictures"))]
-    return ["jpg", "jpeg", "png"]
-        .iter()
-        .any(|e| path.extension().is_some_and(|x| x.eq_ignore_ascii_case(e)));
-}
-
-#[cfg(feature = "pictures")]
+/// A folder with one folder per class.
 fn classes(path: &Path, how: How) -> Result<Read> {
-    let (files, labels) = super::folder::classes(path)?;
-    Ok(Read { labels: Some(Labels::Words(labels)), ..pictures(files, how)? })
+    let (files, labels) = folder::classes(path)?;
+    Ok(Read { labels: Some(Labels::Words(labels)), ..pictures(files, how) })
 }
 
-#[cfg(feature = "pictures")]
+/// A folder of pictures.
 fn list(path: &Path, how: How) -> Result<Read> {
-    use super::folder::{self, ENDINGS_IN_WORDS};
     let files = folder::pictures(path)?;
     ensure!(!files.is_empty(), "{} holds no {ENDINGS_IN_WORDS} file", path.display());
-    pictures(files, how)
+    Ok(pictures(files, how))
 }
 
 /// Files of pictures, in this order.
-#[cfg(feature = "pictures")]
-pub fn pictures(files: Vec<PathBuf>, how: How) -> Result<Read> {
-    let images = Arc::new(super::folder::Folder::new(files, how.preprocessing, how.augment));
-    Ok(Read { images, labels: None })
-}
-
-#[cfg(not(feature = "pictures"))]
-fn classes(path: &Path, _: How) -> Result<Read> {
-    bail!("{}: this build lacks the cargo feature `pictures`, which reads JPEG and PNG", path.display())
-}
-
-#[cfg(not(feature = "pictures"))]
-use classes as list;
-
-/// Files of pictures, in this order.
-#[cfg(not(feature = "pictures"))]
-pub fn pictures(files: Vec<PathBuf>, how: How) -> Result<Read> {
-    classes(files.first().map_or(Path::new("pictures"), PathBuf::as_path), how)
+pub fn pictures(files: Vec<PathBuf>, how: How) -> Read {
+    let images = Arc::new(Folder::new(files, how.preprocessing, how.augment));
+    Read { images, labels: None }
 }
 
 fn binary_cifar(path: &Path, part: &str, augment: Augment) -> Result<Read> {

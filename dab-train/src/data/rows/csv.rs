@@ -11,46 +11,12 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 
 use super::{
-    BadRow, Fault, Header, Layout, RawRows, ReadProgress, Rows, TextFormat,
+    BadRow, Blocks, Fault, Header, Layout, Parse, ParsedRows, RawRows, ReadProgress, TextFormat, number,
     text::{Cutter, Records},
 };
 
 /// Separators that people use; for a hint when the chosen one does not fit.
 const SEPARATORS: [u8; 3] = [b',', b';', b'\t'];
-
-/// What the first row of a file is.
-enum FirstRow {
-    /// Text and no number: names.
-    Names,
-    /// No text: data.
-    Data,
-    /// Numbers and text.
-    Mixed {
-        /// Where the first text is, counting from 1.
-        column: usize,
-        /// That text.
-        field: String,
-    },
-}
-
-impl FirstRow {
-    /// Looks at the fields of the row.
-    fn of<'a>(fields: impl Iterator<Item = &'a [u8]>) -> Self {
-        let (mut text, mut numbers) = (None, false);
-        for (i, field) in fields.enumerate() {
-            match parse(field) {
-                Err(Fault::Text(field)) => text = text.or(Some((i + 1, field))),
-                Err(Fault::Missing) => {}
-                _ => numbers = true,
-            }
-        }
-        match text {
-            None => Self::Data,
-            Some(_) if !numbers => Self::Names,
-            Some((column, field)) => Self::Mixed { column, field },
-        }
-    }
-}
 
 /// The records of a text, and the names of its columns where the first record holds them.
 pub(crate) struct Text {
@@ -61,7 +27,6 @@ pub(crate) struct Text {
     records: Records,
     /// The first record was read to look for names and is data.
     pending: bool,
-    /// Names of the columns.
     pub header: Option<Vec<String>>,
     /// Fields of the first record; 0 of an empty text.
     pub columns: usize,
@@ -94,14 +59,25 @@ impl Text {
         Ok(text)
     }
 
+    /// Whether the first record holds names. Unless the user says, it does if it has text and no numbers.
     fn first_is_header(&self, header: Header) -> Result<bool> {
-        match (header, FirstRow::of((0..self.columns).map(|column| self.field(column)))) {
-            (Header::Yes, _) | (Header::Auto, FirstRow::Names) => Ok(true),
-            (Header::No, _) | (Header::Auto, FirstRow::Data) => Ok(false),
-            (Header::Auto, FirstRow::Mixed { column, field }) => bail!(
+        if header != Header::Auto {
+            return Ok(header == Header::Yes);
+        }
+        let (mut text, mut numbers) = (None, false);
+        for column in 0..self.columns {
+            match parse(self.field(column)) {
+                Err(Fault::Text(field)) => text = text.or(Some((column + 1, field))),
+                Err(Fault::Missing) => {}
+                _ => numbers = true,
+            }
+        }
+        match text {
+            Some((column, field)) if numbers => bail!(
                 "the first row has numbers and text (column {column}: `{field}`): say --header yes if it \
                  holds names, --header no if it is data"
             ),
+            text => Ok(text.is_some()),
         }
     }
 
@@ -137,7 +113,6 @@ impl Text {
         Err(self.bad(None, Fault::Width { expected, found, delimiter: self.likely_delimiter() }))
     }
 
-    /// A field as a number.
     pub(crate) fn number(&self, column: usize) -> Result<f32, BadRow> {
         parse(self.field(column)).map_err(|fault| self.bad(Some(column), fault))
     }
@@ -165,24 +140,36 @@ fn likely_delimiter(records: &Records, block: &[u8], delimiter: u8) -> Option<ch
 }
 
 /// Where a model's inputs are in a record.
-#[derive(Debug)]
-pub(super) struct Inputs {
+struct Inputs {
     header: Option<Vec<String>>,
     /// Which field each value comes from, when names choose them.
     chosen: Option<Vec<usize>>,
+    /// Which value each field is, if any.
+    places: Vec<Option<usize>>,
     /// Fields that a record must have.
     columns: usize,
     inputs: usize,
     delimiter: u8,
 }
 
-impl Inputs {
-    /// Reads the records of a block.
-    pub(super) fn parse(&self, raw: &RawRows, rows: &mut Rows) {
+impl Parse for Inputs {
+    fn parse(&self, raw: &RawRows, rows: &mut ParsedRows) {
         let (mut records, block) = (Records::default(), raw.bytes.as_slice());
         // A number has about eight bytes; what is reserved once is kept.
         rows.inputs.reserve(block.len() / 8);
-        while records.next(block, self.delimiter) {
+        // A number may have such a delimiter in it.
+        let usual = !matches!(self.delimiter, b'.' | b'-' | b'0'..=b'9');
+        loop {
+            while usual
+                && records.end() < block.len()
+                && let Some(end) = self.plain(block, records.end(), &mut rows.inputs)
+            {
+                records.skip_to(end);
+                rows.count += 1;
+            }
+            if !records.next(block, self.delimiter) {
+                break;
+            }
             let start = rows.inputs.len();
             let found = self.record(&records, block, &mut rows.inputs);
             if let Err((column, fault)) = found {
@@ -194,6 +181,43 @@ impl Inputs {
             }
             rows.count += 1;
         }
+    }
+}
+
+impl Inputs {
+    /// Adds the inputs of a record of the usual kind, numbers and nothing around them, and returns where it ends. Of another record
+    /// it adds nothing.
+    #[inline]
+    fn plain(&self, block: &[u8], start: usize, inputs: &mut Vec<f32>) -> Option<usize> {
+        let (length, mut at) = (inputs.len(), start);
+        inputs.resize(length + self.inputs, 0.0);
+        for (column, place) in self.places.iter().enumerate() {
+            let rest = &block[at..];
+            let end = match *place {
+                Some(input) => number::prefix(rest).map(|(number, end)| {
+                    inputs[length + input] = number;
+                    end
+                }),
+                None if rest.first() == Some(&b'"') => None,
+                None => {
+                    rest.iter().position(|&byte| byte == self.delimiter || byte == b'\n' || byte == b'\r')
+                }
+            };
+            let last = column + 1 == self.columns;
+            let read = end.and_then(|end| match rest.get(end..).unwrap_or_default() {
+                [byte, ..] if !last && *byte == self.delimiter => Some(end + 1),
+                [b'\n', ..] if last => Some(end + 1),
+                [b'\r', b'\n', ..] if last => Some(end + 2),
+                [] if last => Some(end),
+                _ => None,
+            });
+            let Some(read) = read else {
+                inputs.truncate(length);
+                return None;
+            };
+            at += read;
+        }
+        Some(at)
     }
 
     /// Adds the inputs of a record, or says what is wrong with it.
@@ -221,7 +245,7 @@ pub(super) struct CsvRows {
     cutter: Cutter,
     /// What was read to look for names, without them.
     first: Option<RawRows>,
-    pub(super) inputs: Arc<Inputs>,
+    inputs: Arc<Inputs>,
     total: Option<u64>,
 }
 
@@ -238,9 +262,15 @@ impl CsvRows {
         let taken = if text.pending { text.records.start() } else { text.records.end() };
         let lines = text.lines + text.block[..taken].iter().filter(|&&byte| byte == b'\n').count() as u64;
         text.block.drain(..taken);
+        let columns = if chosen.is_some() { text.columns } else { layout.inputs };
+        let place = |column| match &chosen {
+            Some(chosen) => chosen.iter().position(|&taken| taken == column),
+            None => Some(column),
+        };
         let inputs = Inputs {
             header: text.header,
-            columns: if chosen.is_some() { text.columns } else { layout.inputs },
+            places: (0..columns).map(place).collect(),
+            columns,
             chosen,
             inputs: layout.inputs,
             delimiter: text.delimiter,
@@ -248,9 +278,14 @@ impl CsvRows {
         let first = Some(RawRows::of_text(text.block, lines));
         Ok(Self { cutter: text.cutter, first, inputs: Arc::new(inputs), total })
     }
+}
 
-    /// The next records, of at least so many bytes. Returns whether there are any.
-    pub(super) fn cut(&mut self, raw: &mut RawRows, least: usize) -> Result<bool> {
+impl Blocks for CsvRows {
+    fn parser(&self) -> Arc<dyn Parse> {
+        self.inputs.clone()
+    }
+
+    fn cut(&mut self, raw: &mut RawRows, least: usize) -> Result<bool> {
         if let Some(first) = self.first.take().filter(|first| !first.bytes.is_empty()) {
             *raw = first;
             return Ok(true);
@@ -259,7 +294,7 @@ impl CsvRows {
         Ok(!raw.bytes.is_empty())
     }
 
-    pub(super) fn progress(&self) -> ReadProgress {
+    fn progress(&self) -> ReadProgress {
         ReadProgress { done: self.cutter.bytes, total: self.total, bytes: true }
     }
 }
@@ -297,12 +332,10 @@ fn parse(field: &[u8]) -> Result<f32, Fault> {
     if field.is_empty() {
         return Err(Fault::Missing);
     }
-    let text = std::str::from_utf8(field);
-    match text.ok().and_then(|text| text.parse::<f32>().ok()) {
-        Some(number) if number.is_finite() => Ok(number),
-        Some(_) => Err(Fault::NonFinite(shown(field))),
-        None => Err(Fault::Text(shown(field))),
-    }
+    number::finite(field).map_err(|found| match found {
+        Some(_) => Fault::NonFinite(shown(field)),
+        None => Fault::Text(shown(field)),
+    })
 }
 
 /// A field as an error shows it: one line, not too long.
@@ -315,4 +348,79 @@ fn shown(field: &[u8]) -> String {
         shown.push('…');
     }
     shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::support::random::Random;
+
+    #[test]
+    fn rows_are_those_of_the_crate_csv_and_the_standard_library() {
+        let mut random = Random::new(1, "rows");
+        let words = [
+            "1",
+            "-2.5",
+            "0.1",
+            "12345678.75",
+            "1e3",
+            " 4",
+            "\"5\"",
+            "",
+            "x",
+            "6 ",
+            "7,8",
+            "+1",
+            "nan",
+            "\r9",
+        ];
+        let mut kinds = [0; 2];
+        for _ in 0..20_000 {
+            // Most rows are of the usual kind.
+            let odd = random.below(4) == 0;
+            let mut text = String::from("a,b,c\n");
+            for _ in 0..random.below(4) {
+                for column in 0..3 {
+                    text += words[random.below(if odd { words.len() } else { 4 })];
+                    text += if column < 2 { "," } else { ["\n", "\r\n", "\n\n"][random.below(3)] };
+                }
+            }
+            let names = [None, Some(["c", "a"]), Some(["b", "c"])][random.below(3)];
+            let names = names.map(|names| names.map(str::to_owned).to_vec());
+            let inputs = names.as_ref().map_or(3, Vec::len);
+            let layout = Layout { inputs, names: names.clone(), text: TextFormat::default() };
+            let reader = std::io::Cursor::new(text.clone().into_bytes());
+            let mut rows = CsvRows::new(Box::new(reader), None, &layout).unwrap();
+            let (mut raw, mut found) = (RawRows::default(), ParsedRows::default());
+            let (mut values, mut bad, mut before) = (Vec::new(), Vec::new(), 0);
+            while rows.cut(&mut raw, 1).unwrap() {
+                (found.count, found.bad) = (0, Vec::new());
+                found.inputs.clear();
+                rows.inputs.parse(&raw, &mut found);
+                values.append(&mut found.inputs);
+                bad.extend(found.bad.iter().map(|(at, _)| before + at));
+                before += found.count;
+            }
+            let chosen = names
+                .map_or(vec![0, 1, 2], |names| names.iter().map(|name| "abc".find(name).unwrap()).collect());
+            let mut expected = (Vec::new(), Vec::new());
+            let mut reader =
+                csv::ReaderBuilder::new().flexible(true).trim(csv::Trim::All).from_reader(text.as_bytes());
+            for (at, record) in reader.records().map(Result::unwrap).enumerate() {
+                let number =
+                    |&column: &usize| record.get(column)?.parse::<f32>().ok().filter(|x| x.is_finite());
+                let row: Option<Vec<f32>> = chosen.iter().map(number).collect();
+                match row.filter(|_| record.len() == 3) {
+                    Some(row) => expected.0.extend(row),
+                    None => {
+                        expected.0.extend(vec![0.0; inputs]);
+                        expected.1.push(at);
+                    }
+                }
+            }
+            kinds[usize::from(odd)] += 1;
+            assert_eq!((values, bad), expected, "{text:?}");
+        }
+        assert!(kinds.iter().all(|&kind| kind > 1000), "{kinds:?}");
+    }
 }

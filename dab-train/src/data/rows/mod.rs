@@ -6,14 +6,18 @@
 //!
 //! ```text
 //! one thread     file → RowReader::cut → RawRows: the bytes of some rows
-//! any thread     RawRows → RowParser → Rows: numbers, and what is wrong with bad rows
+//! any thread     RawRows → RowParser → ParsedRows: numbers, and what is wrong with bad rows
 //! ```
 //!
 //! [`RowReader::next_into`] does both, for those who want one row after the other.
 
 pub(crate) mod csv;
 pub(crate) mod npy;
+mod number;
 #[cfg(feature = "parquet")]
+pub(crate) mod parquet;
+#[cfg(not(feature = "parquet"))]
+#[path = "without_parquet.rs"]
 pub(crate) mod parquet;
 mod text;
 pub(crate) mod unpack;
@@ -35,12 +39,10 @@ use self::{
 use super::files::{FilePart, Npz};
 use crate::support::limits;
 
-/// Where rows come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RowSource {
     /// Standard input, written `-`.
     Stdin,
-    /// A file.
     File(PathBuf),
 }
 
@@ -111,9 +113,7 @@ pub enum Fault {
     NonFinite(String),
     /// The row has more or fewer values than it should.
     Width {
-        /// Values that there should be.
         expected: usize,
-        /// Values that there are.
         found: usize,
         /// A character that looks as if it separated the fields.
         delimiter: Option<char>,
@@ -129,9 +129,7 @@ pub struct BadRow {
     pub line: Option<u64>,
     /// Which column, counting from 1.
     pub column: Option<usize>,
-    /// Its name.
     pub name: Option<String>,
-    /// What is wrong.
     pub fault: Fault,
 }
 
@@ -190,10 +188,6 @@ fn is_npz(path: &Path) -> bool {
     path.to_string_lossy().to_lowercase().ends_with(".npz")
 }
 
-/// What a build without the feature says to a Parquet file.
-#[cfg(not(feature = "parquet"))]
-pub const WITHOUT_PARQUET: &str = "this dab was built without Parquet: install it with \
-    `cargo install --locked --path dab-train --features parquet`";
 /// First and last bytes of every Parquet file.
 const PARQUET: &[u8] = b"PAR1";
 
@@ -230,132 +224,60 @@ impl RawRows {
 
 /// Some rows as numbers.
 #[derive(Debug, Default)]
-pub struct Rows {
+pub struct ParsedRows {
     /// One row behind the other; a bad one has its place too.
     pub inputs: Vec<f32>,
-    /// How many there are.
     pub count: usize,
     /// Which of them are bad, in their order. Rows are counted from 1 in the block.
     pub bad: Vec<(usize, BadRow)>,
 }
 
+/// How a format turns bytes into numbers, on any thread.
+trait Parse: Send + Sync {
+    /// Adds the rows of a block to `rows`, which are empty.
+    fn parse(&self, raw: &RawRows, rows: &mut ParsedRows);
+}
+
+/// How a format cuts a file into blocks of rows.
+trait Blocks {
+    fn parser(&self) -> Arc<dyn Parse>;
+    /// As [`RowReader::cut`].
+    fn cut(&mut self, raw: &mut RawRows, least: usize) -> Result<bool>;
+    fn progress(&self) -> ReadProgress;
+}
+
 /// Turns bytes into numbers, on any thread.
 #[derive(Clone)]
-pub struct RowParser(Parse);
-
-#[derive(Clone)]
-enum Parse {
-    Csv(Arc<csv::Inputs>),
-    Npy(npy::Values),
-    #[cfg(feature = "parquet")]
-    Parquet(Arc<parquet::ParquetTable>),
-}
+pub struct RowParser(Arc<dyn Parse>);
 
 impl RowParser {
     /// Reads all rows of a block into `rows`, which are replaced.
-    pub fn parse(&self, raw: &RawRows, rows: &mut Rows) {
+    pub fn parse(&self, raw: &RawRows, rows: &mut ParsedRows) {
         (rows.count, rows.bad) = (0, Vec::new());
         rows.inputs.clear();
-        match &self.0 {
-            Parse::Csv(inputs) => inputs.parse(raw, rows),
-            Parse::Npy(values) => values.parse(raw, rows),
-            #[cfg(feature = "parquet")]
-            Parse::Parquet(table) => {
-                if let Some(batch) = &raw.batch {
-                    rows.count = batch.num_rows();
-                    rows.bad = table.read(batch, 0..rows.count, 0, &mut rows.inputs);
-                }
-            }
-        }
+        self.0.parse(raw, rows);
     }
 }
 
 /// A stream of rows.
 pub struct RowReader {
-    format: Format,
+    blocks: Box<dyn Blocks>,
     parser: RowParser,
     /// For [`RowReader::next_into`]: the block whose rows are handed out, how many rows came before it, and how many of its own
     /// are out.
     raw: RawRows,
-    rows: Rows,
+    rows: ParsedRows,
     before: u64,
     at: usize,
-}
-
-enum Format {
-    Csv(Box<CsvRows>),
-    Npy(Box<NpyRows>),
-    #[cfg(feature = "parquet")]
-    Parquet(Box<parquet::ParquetRows>),
 }
 
 impl RowReader {
     /// Opens a source and finds out what it is.
     pub fn open(source: &RowSource, layout: &Layout) -> Result<Self> {
-        Self::from_source(source, layout).with_context(|| source.to_string())
-    }
-
-    #[cfg(feature = "parquet")]
-    fn from_parquet(path: &Path, layout: &Layout) -> Result<Self> {
-        Ok(Self::new(Format::Parquet(Box::new(parquet::ParquetRows::new(path, layout)?))))
-    }
-
-    #[cfg(not(feature = "parquet"))]
-    fn from_parquet(_: &Path, _: &Layout) -> Result<Self> {
-        bail!("{WITHOUT_PARQUET}")
-    }
-
-    fn from_source(source: &RowSource, layout: &Layout) -> Result<Self> {
-        if let RowSource::File(path) = source
-            && is_parquet(path)
-        {
-            return Self::from_parquet(path, layout);
-        }
-        let (reader, total): (Box<dyn Read>, _) = match source {
-            RowSource::Stdin => (Box::new(io::stdin().lock()), None),
-            RowSource::File(path) => match FilePart::parse(&path.to_string_lossy()) {
-                FilePart { path, part, .. } if is_npz(&path) => {
-                    (Box::new(Cursor::new(Npz::open(&path)?.file(part.as_deref())?)), None)
-                }
-                _ => {
-                    let file = File::open(path)?;
-                    let metadata = file.metadata()?;
-                    if metadata.is_dir() {
-                        bail!("this is a folder: name a CSV, NumPy or Parquet file in it");
-                    }
-                    (Box::new(file), Some(metadata.len()).filter(|_| metadata.is_file()))
-                }
-            },
-        };
-        let Unpacked { reader, npy, parquet, compressed } = unpack(reader)?;
-        if parquet {
-            bail!(
-                "Parquet cannot be read from a pipe or a packed file, because it is read from its end: name a file"
-            );
-        }
-        let total = total.filter(|_| !compressed);
-        if npy {
-            let file = match source {
-                RowSource::File(path) if total.is_some() => Some(path),
-                _ => None,
-            };
-            let rows = NpyRows::new(reader, file.map(PathBuf::as_path), layout)?;
-            Ok(Self::new(Format::Npy(Box::new(rows))))
-        } else {
-            let lines = Box::new(limits::lines(reader));
-            Ok(Self::new(Format::Csv(Box::new(CsvRows::new(lines, total, layout)?))))
-        }
-    }
-
-    fn new(format: Format) -> Self {
-        let parser = RowParser(match &format {
-            Format::Csv(rows) => Parse::Csv(Arc::clone(&rows.inputs)),
-            Format::Npy(rows) => Parse::Npy(rows.values),
-            #[cfg(feature = "parquet")]
-            Format::Parquet(rows) => Parse::Parquet(Arc::clone(&rows.table)),
-        });
-        let (raw, rows) = (RawRows::default(), Rows::default());
-        Self { format, parser, raw, rows, before: 0, at: 0 }
+        let blocks = blocks(source, layout).with_context(|| source.to_string())?;
+        let parser = RowParser(blocks.parser());
+        let (raw, rows) = (RawRows::default(), ParsedRows::default());
+        Ok(Self { blocks, parser, raw, rows, before: 0, at: 0 })
     }
 
     /// What turns the blocks of [`RowReader::cut`] into numbers.
@@ -364,16 +286,9 @@ impl RowReader {
     }
 
     /// Brings the next rows into `raw`, as soon as they have about `least` bytes. Returns whether there were any.
-    ///
-    /// # Errors
-    /// When the stream cannot go on. Rows before that were in the blocks before.
+    /// When the stream cannot go on, the rows before were in the blocks before.
     pub fn cut(&mut self, raw: &mut RawRows, least: usize) -> Result<bool> {
-        match &mut self.format {
-            Format::Csv(rows) => rows.cut(raw, least),
-            Format::Npy(rows) => rows.cut(raw, least),
-            #[cfg(feature = "parquet")]
-            Format::Parquet(rows) => rows.cut(raw),
-        }
+        self.blocks.cut(raw, least)
     }
 
     /// Reads the next row into `row`, which has as many values as the layout says. Returns whether there
@@ -403,11 +318,46 @@ impl RowReader {
 
     /// How far the stream has come.
     pub fn progress(&self) -> ReadProgress {
-        match &self.format {
-            Format::Csv(rows) => rows.progress(),
-            Format::Npy(rows) => rows.progress(),
-            #[cfg(feature = "parquet")]
-            Format::Parquet(rows) => rows.progress(),
-        }
+        self.blocks.progress()
     }
+}
+
+/// Finds out what a source is.
+fn blocks(source: &RowSource, layout: &Layout) -> Result<Box<dyn Blocks>> {
+    if let RowSource::File(path) = source
+        && is_parquet(path)
+    {
+        return parquet::blocks(path, layout);
+    }
+    let (reader, total): (Box<dyn Read>, _) = match source {
+        RowSource::Stdin => (Box::new(io::stdin().lock()), None),
+        RowSource::File(path) => match FilePart::parse(&path.to_string_lossy()) {
+            FilePart { path, part, .. } if is_npz(&path) => {
+                (Box::new(Cursor::new(Npz::open(&path)?.file(part.as_deref())?)), None)
+            }
+            _ => {
+                let file = File::open(path)?;
+                let metadata = file.metadata()?;
+                if metadata.is_dir() {
+                    bail!("this is a folder: name a CSV, NumPy or Parquet file in it");
+                }
+                (Box::new(file), Some(metadata.len()).filter(|_| metadata.is_file()))
+            }
+        },
+    };
+    let Unpacked { reader, npy, parquet, compressed } = unpack(reader)?;
+    if parquet {
+        bail!(
+            "Parquet cannot be read from a pipe or a packed file, because it is read from its end: name a file"
+        );
+    }
+    let total = total.filter(|_| !compressed);
+    if npy {
+        let file = match source {
+            RowSource::File(path) if total.is_some() => Some(path.as_path()),
+            _ => None,
+        };
+        return Ok(Box::new(NpyRows::new(reader, file, layout)?));
+    }
+    Ok(Box::new(CsvRows::new(Box::new(limits::lines(reader)), total, layout)?))
 }

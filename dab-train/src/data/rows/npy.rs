@@ -6,16 +6,16 @@
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom};
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
 use half::f16;
 use npyz::{DType, Endianness, NpyHeader, Order, TypeChar};
 
-use super::{BadRow, Fault, Layout, RawRows, ReadProgress, Rows};
+use super::{BadRow, Blocks, Fault, Layout, Parse, ParsedRows, RawRows, ReadProgress};
 
 /// Values that a block of a Fortran-ordered array holds.
 const BLOCK: usize = 1 << 18;
-/// Bytes that are read at once.
 const READ: usize = 1 << 15;
 
 /// Type of the values in a file, and what they are as numbers.
@@ -72,7 +72,6 @@ impl Scalar {
         ((raw << unused) as i64) >> unused
     }
 
-    /// One value from its bytes.
     #[inline]
     pub(crate) fn value(self, bytes: &[u8]) -> f64 {
         let raw = self.raw(bytes);
@@ -130,16 +129,15 @@ pub(crate) fn header(reader: &mut impl Read) -> io::Result<NpyHeader> {
 
 /// Rows of an array as bytes, and what they are.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Values {
+struct Values {
     scalar: Scalar,
     columns: usize,
     /// Whether a block has one column behind the other.
     by_column: bool,
 }
 
-impl Values {
-    /// Reads the rows of a block.
-    pub(super) fn parse(self, raw: &RawRows, rows: &mut Rows) {
+impl Parse for Values {
+    fn parse(&self, raw: &RawRows, rows: &mut ParsedRows) {
         let (size, columns) = (self.scalar.size, self.columns);
         let height = raw.bytes.len() / (columns * size).max(1);
         rows.count = height;
@@ -175,9 +173,8 @@ impl Values {
 /// A stream of rows of an array.
 pub struct NpyRows {
     data: Data,
-    pub(super) values: Values,
+    values: Values,
     rows: u64,
-    /// Rows read.
     row: u64,
 }
 
@@ -216,18 +213,6 @@ impl NpyRows {
             Data::C { reader, rest: Vec::new() }
         };
         Ok(Self { data, values: Values { scalar, columns, by_column }, rows, row: 0 })
-    }
-
-    /// The next rows, of at least so many bytes unless the array ends. Returns whether there are any.
-    pub(super) fn cut(&mut self, raw: &mut RawRows, least: usize) -> Result<bool> {
-        raw.bytes.clear();
-        if self.row == self.rows {
-            return Ok(false);
-        }
-        let (row, rows) = (self.row + 1, self.rows);
-        self.fetch(&mut raw.bytes, least)
-            .with_context(|| format!("row {row} of {rows} cannot be read: is the file complete?"))?;
-        Ok(true)
     }
 
     fn fetch(&mut self, bytes: &mut Vec<u8>, least: usize) -> io::Result<()> {
@@ -278,8 +263,25 @@ impl NpyRows {
         self.row += height as u64;
         Ok(())
     }
+}
 
-    pub(super) fn progress(&self) -> ReadProgress {
+impl Blocks for NpyRows {
+    fn parser(&self) -> Arc<dyn Parse> {
+        Arc::new(self.values)
+    }
+
+    fn cut(&mut self, raw: &mut RawRows, least: usize) -> Result<bool> {
+        raw.bytes.clear();
+        if self.row == self.rows {
+            return Ok(false);
+        }
+        let (row, rows) = (self.row + 1, self.rows);
+        self.fetch(&mut raw.bytes, least)
+            .with_context(|| format!("row {row} of {rows} cannot be read: is the file complete?"))?;
+        Ok(true)
+    }
+
+    fn progress(&self) -> ReadProgress {
         ReadProgress { done: self.row, total: Some(self.rows), bytes: false }
     }
 }

@@ -22,7 +22,9 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData};
 
-use super::{BadRow, Fault, Layout, RawRows, ReadProgress, TextFormat, csv::choose};
+use super::{
+    BadRow, Blocks, Fault, Layout, Parse, ParsedRows, RawRows, ReadProgress, TextFormat, csv::choose,
+};
 
 /// Rows that the stream of rows decodes at a time: few enough for the processor's caches.
 const BATCH: usize = 8192;
@@ -270,9 +272,18 @@ fn fill(array: &ArrayRef, start: usize, out: &mut [f32], stride: usize) {
     }
 }
 
+impl Parse for ParquetTable {
+    fn parse(&self, raw: &RawRows, rows: &mut ParsedRows) {
+        if let Some(batch) = &raw.batch {
+            rows.count = batch.num_rows();
+            rows.bad = self.read(batch, 0..rows.count, 0, &mut rows.inputs);
+        }
+    }
+}
+
 /// A stream of the rows of a file.
-pub struct ParquetRows {
-    pub(super) table: Arc<ParquetTable>,
+struct ParquetRows {
+    table: Arc<ParquetTable>,
     batches: ParquetRecordBatchReader,
     /// Rows so far, and of how many.
     row: u64,
@@ -280,23 +291,33 @@ pub struct ParquetRows {
 }
 
 impl ParquetRows {
-    pub(super) fn new(path: &Path, layout: &Layout) -> Result<Self> {
+    fn new(path: &Path, layout: &Layout) -> Result<Self> {
         let table = ParquetTable::open(path, layout)?;
         let groups = (0..table.metadata().num_row_groups()).collect();
         let batches = table.batches(groups, BATCH)?;
         let total = u64::try_from(table.metadata().file_metadata().num_rows()).unwrap_or_default();
         Ok(Self { table: Arc::new(table), batches, row: 0, total })
     }
+}
 
-    /// The next batch. Returns whether there was one.
-    pub(super) fn cut(&mut self, raw: &mut RawRows) -> Result<bool> {
+pub(super) fn blocks(path: &Path, layout: &Layout) -> Result<Box<dyn Blocks>> {
+    Ok(Box::new(ParquetRows::new(path, layout)?))
+}
+
+impl Blocks for ParquetRows {
+    fn parser(&self) -> Arc<dyn Parse> {
+        self.table.clone()
+    }
+
+    /// A batch, however many bytes it has.
+    fn cut(&mut self, raw: &mut RawRows, _: usize) -> Result<bool> {
         let batch = self.batches.next().transpose().context("cannot read on: is the file complete?")?;
         self.row += batch.as_ref().map_or(0, |batch| batch.num_rows() as u64);
         raw.batch = batch;
         Ok(raw.batch.is_some())
     }
 
-    pub(super) fn progress(&self) -> ReadProgress {
+    fn progress(&self) -> ReadProgress {
         ReadProgress { done: self.row, total: Some(self.total), bytes: false }
     }
 }

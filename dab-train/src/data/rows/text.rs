@@ -11,7 +11,6 @@
 
 use std::io::{self, Read};
 
-/// Bytes that are read at once.
 const READ: usize = 1 << 15;
 const QUOTE: u8 = b'"';
 
@@ -63,9 +62,7 @@ impl Cutter {
 
     /// Brings the next records into `block`, as soon as they have `least` bytes; nothing at the end of the text. Returns how many
     /// lines were before them.
-    ///
-    /// # Errors
-    /// When the text cannot be read on; the records before were in the blocks before.
+    /// When the text cannot be read on, the records before were in the blocks before.
     pub(super) fn next(&mut self, block: &mut Vec<u8>, least: usize) -> io::Result<u64> {
         block.clear();
         std::mem::swap(block, &mut self.rest);
@@ -213,7 +210,6 @@ impl Records {
         }
     }
 
-    /// How many fields the record has.
     pub(super) fn len(&self) -> usize {
         self.fields.len()
     }
@@ -225,7 +221,6 @@ impl Records {
         bytes.get(field.start..field.end).unwrap_or_default().trim_ascii()
     }
 
-    /// Where the record begins.
     pub(super) fn start(&self) -> usize {
         self.start
     }
@@ -235,7 +230,11 @@ impl Records {
         self.at
     }
 
-    /// How many lines of `block` are before the record.
+    /// Goes on behind records that were read otherwise.
+    pub(super) fn skip_to(&mut self, at: usize) {
+        self.at = at;
+    }
+
     pub(super) fn lines_before(&self, block: &[u8]) -> u64 {
         block[..self.start].iter().filter(|&&byte| byte == b'\n').count() as u64
     }

@@ -15,9 +15,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Bytes as a reader wants them.
 pub(crate) struct Unpacked {
-    /// The bytes.
     pub reader: Box<dyn Read>,
-    /// Whether they are a NumPy array.
     pub npy: bool,
     /// Whether they are a Parquet file, which cannot be read as a stream.
     pub parquet: bool,
@@ -25,7 +23,6 @@ pub(crate) struct Unpacked {
     pub compressed: bool,
 }
 
-/// Unpacks a stream.
 pub(crate) fn unpack(reader: Box<dyn Read>) -> io::Result<Unpacked> {
     look(reader, true)
 }

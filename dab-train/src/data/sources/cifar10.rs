@@ -20,7 +20,7 @@ use crate::{
     data::{
         Description, Split, Table, Targets, Task,
         files::{Npz, number_classes},
-        split::{self, HeldOutFrom},
+        split::HeldOutFrom,
         stored,
     },
     error::Error,
@@ -79,33 +79,20 @@ impl Cifar10Config {
         Npz::open(&stored(root, format!("cifar10/cifar10_{}_feats_f16.npz", self.backbone.name()))?)
     }
 
-    /// Rows of test and held-out, cut by seed when held-out comes from test.
-    fn cut(&self, labels: &[u32], seed: u64) -> Result<(Vec<usize>, Vec<usize>)> {
-        ensure!((0.0..1.0).contains(&self.held_out), "held_out = {}: a share below 1", self.held_out);
-        Ok(split::by_class(labels, self.held_out, &mut Random::new(seed, "cifar10/held-out")))
+    /// Rows that stay, and rows that are held out.
+    fn cut(&self, targets: &Targets, seed: u64) -> (Vec<usize>, Vec<usize>) {
+        targets.cut(self.held_out, &mut Random::new(seed, "cifar10/held-out"))
     }
 
     pub(crate) fn load(&self, seed: u64, root: &Path) -> Result<(Task, Description)> {
+        ensure!((0.0..1.0).contains(&self.held_out), "held_out = {}: a share below 1", self.held_out);
         let mut npz = self.open(root)?;
-        let labels = [npz.labels("y_train")?, npz.labels("y_test")?];
-        let (mut labels, _) = number_classes(&labels)?;
-        let count = CLASSES.len();
-        let test_labels = labels.pop().unwrap_or_default();
-        let train_labels = labels.pop().unwrap_or_default();
-        let whole = |labels: Vec<u32>, inputs| Split { inputs, targets: Targets::Classes { labels, count } };
-        let train = whole(train_labels.clone(), npz.table("f_train")?);
-        let test = whole(test_labels.clone(), npz.table("f_test")?);
-        let (train, held_out, test) = match self.held_out_from {
-            HeldOutFrom::Train => {
-                let (kept, aside) = self.cut(&train_labels, seed)?;
-                (train.select(&kept), train.select(&aside), test)
-            }
-            HeldOutFrom::Test => {
-                let (kept, aside) = self.cut(&test_labels, seed)?;
-                let held_out = test.select(&aside);
-                (train, held_out, test.select(&kept))
-            }
-        };
+        let train = whole(&mut npz, "train")?;
+        let test = whole(&mut npz, "test")?;
+        let (train, held_out, test) = self.held_out_from.cut(train, test, |whole| {
+            let (kept, aside) = self.cut(&whole.targets, seed);
+            (whole.select(&kept), whole.select(&aside))
+        });
         let ood = ood_tables(&mut npz, "f")?;
         let task = Task { name: format!("cifar10-{}", self.backbone.name()), train, held_out, test, ood };
         let output_names = CLASSES.iter().map(ToString::to_string).collect();
@@ -124,11 +111,21 @@ impl Cifar10Config {
         let mut npz = self.open(root)?;
         let mut test = npz.table("logits_test")?;
         if self.held_out_from == HeldOutFrom::Test {
-            let (labels, _) = number_classes(&[npz.labels("y_test")?])?;
-            test = test.select(&self.cut(&labels.concat(), seed)?.0);
+            test = test.select(&self.cut(&targets(&mut npz, "test")?, seed).0);
         }
         Ok((test, ood_tables(&mut npz, "logits")?))
     }
+}
+
+/// The classes of a part.
+fn targets(npz: &mut Npz, part: &str) -> Result<Targets> {
+    let (labels, _) = number_classes(&[npz.labels(&format!("y_{part}"))?])?;
+    Ok(Targets::Classes { labels: labels.concat(), count: CLASSES.len() })
+}
+
+/// All rows of a part.
+fn whole(npz: &mut Npz, part: &str) -> Result<Split> {
+    Ok(Split { inputs: npz.table(&format!("f_{part}"))?, targets: targets(npz, part)? })
 }
 
 fn ood_tables(npz: &mut Npz, prefix: &str) -> Result<Vec<(String, Table)>> {

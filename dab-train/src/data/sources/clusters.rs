@@ -60,20 +60,18 @@ pub fn grid(points: usize) -> Table {
 }
 
 impl ClustersConfig {
-    fn intervals(&self) -> Result<&'static [(f64, f64)]> {
-        ensure!((1..=2).contains(&self.clusters), "clusters = {}: the demo has 1 or 2", self.clusters);
-        Ok(if self.clusters == 1 { &ONE } else { &TWO })
+    fn intervals(&self) -> &'static [(f64, f64)] {
+        if self.clusters == 1 { &ONE } else { &TWO }
     }
 
     /// Whether `x` lies in a training interval.
     #[must_use]
     pub fn inside(&self, x: f32) -> bool {
-        let within = |&(low, high): &(f64, f64)| (low..=high).contains(&f64::from(x));
-        if self.clusters == 1 { ONE.iter().any(within) } else { TWO.iter().any(within) }
+        self.intervals().iter().any(|&(low, high)| (low..=high).contains(&f64::from(x)))
     }
 
-    fn draw(&self, n: usize, random: &mut Random) -> Result<Split> {
-        let intervals = self.intervals()?;
+    fn draw(&self, n: usize, random: &mut Random) -> Split {
+        let intervals = self.intervals();
         let (mut x, mut y) = (Vec::with_capacity(n), Vec::with_capacity(n));
         for i in 0..n {
             let (low, high) = intervals[i % intervals.len()];
@@ -81,10 +79,11 @@ impl ClustersConfig {
             x.push(input);
             y.push(truth(input) + self.noise * random.normal() as f32);
         }
-        Ok(Split { inputs: Table::column(x), targets: Targets::Regression(Table::column(y)) })
+        Split { inputs: Table::column(x), targets: Targets::Regression(Table::column(y)) }
     }
 
     pub(crate) fn load(&self, seed: u64) -> Result<(Task, Description)> {
+        ensure!((1..=2).contains(&self.clusters), "clusters = {}: the demo has 1 or 2", self.clusters);
         ensure!(self.points >= self.clusters, "points = {}: every cluster needs one", self.points);
         ensure!(self.grid >= 2, "grid = {}: a grid has two points at least", self.grid);
         ensure!(
@@ -92,8 +91,8 @@ impl ClustersConfig {
             "noise = {}: it is a standard deviation",
             self.noise
         );
-        let train = self.draw(self.points, &mut Random::new(seed, "clusters/train"))?;
-        let held_out = self.draw(HELD_OUT, &mut Random::new(seed, "clusters/held-out"))?;
+        let train = self.draw(self.points, &mut Random::new(seed, "clusters/train"));
+        let held_out = self.draw(HELD_OUT, &mut Random::new(seed, "clusters/held-out"));
         let (inside, outside): (Vec<f32>, Vec<f32>) =
             grid(self.grid).values.iter().partition(|&&x| self.inside(x));
         let test = Split {

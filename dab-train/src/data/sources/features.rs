@@ -16,11 +16,12 @@ use crate::{
     data::{
         Description, RowNames, Split, Table, Targets, Task, class_counts,
         files::{self, FilePart, Labels},
-        listed,
         rows::{Header, TextFormat},
-        split,
     },
-    support::{random::Random, settings::is_default},
+    support::{
+        random::Random,
+        settings::{is_default, tenth},
+    },
 };
 
 /// Settings for the user's own data. A file is `x.npy`, `x.npz:key`, `x.csv` or `x.csv:column`.
@@ -60,7 +61,7 @@ pub struct FeaturesConfig {
     #[serde(default = "default_test")]
     pub test: f64,
     /// Share of the remaining rows kept aside for calibration.
-    #[serde(default = "default_held_out")]
+    #[serde(default = "tenth")]
     pub held_out: f64,
 }
 
@@ -89,10 +90,6 @@ fn is_comma(delimiter: &char) -> bool {
 
 fn default_test() -> f64 {
     0.2
-}
-
-fn default_held_out() -> f64 {
-    0.1
 }
 
 /// Fewer held-out rows than this give no p-value of 0.01, the rate of `unfamiliar`.
@@ -134,7 +131,7 @@ impl FeaturesConfig {
             header: Header::Auto,
             delimiter: default_delimiter(),
             test: default_test(),
-            held_out: default_held_out(),
+            held_out: tenth(),
         }
     }
 
@@ -207,7 +204,10 @@ impl FeaturesConfig {
             let (table, names) = files::table(&source, None)?;
             (table.rows, Answers::Numbers(table, names))
         };
-        let (inputs, names) = read_inputs(features, answers, text)?;
+        // Without the column that holds the answers.
+        let inputs = FilePart::parse(features).written(text);
+        let label = source.part.filter(|_| source.path == inputs.path);
+        let (inputs, names) = files::table(&inputs, label.as_deref())?;
         ensure!(
             found == inputs.rows,
             "{features} has {} rows but {answers} has {found}: every row needs its own label or target",
@@ -228,7 +228,7 @@ pub(crate) struct Shares {
 
 impl Default for Shares {
     fn default() -> Self {
-        Self { test: default_test(), held_out: default_held_out() }
+        Self { test: default_test(), held_out: tenth() }
     }
 }
 
@@ -248,20 +248,15 @@ pub(crate) fn cut_rows(
     let (mut described, mut warnings) = (output_names.clone(), Vec::new());
     if classes {
         check_classes(called.0, called.1, &splits, &output_names)?;
-        if numbers && output_names.iter().enumerate().any(|(class, name)| *name != class.to_string()) {
-            let (last, listed) = (output_names.len() - 1, listed(&output_names));
-            warnings.push(format!("labels do not run from 0 to {last}: the outputs are, in order, {listed}"));
-            described.iter_mut().for_each(|name| name.insert_str(0, "class_"));
-        } else if numbers {
-            // Output j is class j: it needs no name.
-            described.clear();
-        }
+    }
+    if numbers {
+        warnings.extend(files::name_numbers(&mut described));
     }
     let given_test = if splits.len() == 2 { splits.pop() } else { None };
     let all = splits.pop().context("no training data")?;
     let (rest, tested) = match &given_test {
         Some(test) => ((0..all.inputs.rows).collect(), (0..test.inputs.rows).collect()),
-        None => cut(&all.targets, shares.test, &mut Random::new(seed, "features/test")),
+        None => all.targets.cut(shares.test, &mut Random::new(seed, "features/test")),
     };
     let test = given_test.unwrap_or_else(|| all.select(&tested));
     ensure!(
@@ -269,7 +264,7 @@ pub(crate) fn cut_rows(
         "{rows} rows are too few to set some aside for a test: give more rows, or test files"
     );
     let mut random = Random::new(seed, "features/held-out");
-    let (kept, aside) = cut(&all.targets.select(&rest), shares.held_out, &mut random);
+    let (kept, aside) = all.targets.select(&rest).cut(shares.held_out, &mut random);
     let of_file = |places: &[usize]| places.iter().map(|&place| rest[place]).collect::<Vec<_>>();
     let (kept, aside) = (of_file(&kept), of_file(&aside));
     let (train, held_out) = (all.select(&kept), all.select(&aside));
@@ -297,13 +292,6 @@ impl Description {
         self.calibration = Some(rows);
         Ok(())
     }
-}
-
-/// Inputs of `file`, without the column that `answers` takes from the same file.
-fn read_inputs(file: &str, answers: &str, text: TextFormat) -> Result<(Table, Vec<String>)> {
-    let (source, answers) = (FilePart::parse(file).written(text), FilePart::parse(answers));
-    let label = answers.part.filter(|_| answers.path == source.path);
-    files::table(&source, label.as_deref())
 }
 
 /// `table` with its columns in the order of `wanted`, when both are named and all are there.
@@ -407,14 +395,6 @@ fn few_to_calibrate(rows: usize, called: &str) -> Option<String> {
              out more (--set data.held_out=0.3) or give rows that calibrate (--calibration FILE)"
         )
     })
-}
-
-/// Rows that stay, and rows that are taken.
-fn cut(targets: &Targets, share: f64, random: &mut Random) -> (Vec<usize>, Vec<usize>) {
-    match targets {
-        Targets::Classes { labels, .. } => split::by_class(labels, share, random),
-        Targets::Regression(table) => split::fraction(table.rows, share, random),
-    }
 }
 
 #[cfg(test)]

@@ -5,41 +5,31 @@ use dab_core::artifact::writer::SpecError;
 
 use super::tensors::names;
 
-/// Why a safetensors file could not be packed.
+/// Why a safetensors file could not be packed; each message says what is wrong and what to do about it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PackError {
-    /// The bytes are not a safetensors file.
     #[error("this is not a safetensors file ({0}): write one with safetensors' save_file")]
     NotSafetensors(safetensors::SafeTensorError),
-    /// A tensor that `dab pack` has no use for.
     #[error("unknown tensor `{name}`: rename or remove it; known are {}", names())]
     UnknownTensor { name: String },
-    /// A tensor that the model needs is not there.
     #[error("tensor `{name}` is missing, expected shape {expected}: {advice}")]
     MissingTensor { name: String, expected: String, advice: String },
-    /// A tensor has the wrong shape.
     #[error("tensor `{name}` has shape {found:?}, expected {expected}: {advice}")]
     Shape { name: String, expected: String, found: Vec<usize>, advice: String },
-    /// A tensor's numbers are of a type that `dab pack` does not read.
     #[error("tensor `{name}` has type {found}: convert it to F32, F64, F16 or BF16")]
     Dtype { name: String, found: String },
-    /// A tensor holds a NaN, an infinity, or a number beyond f32, at `index`.
     #[error("tensor `{name}` holds {value} at {index:?}{}", number_advice(*value))]
     NonFinite { name: String, index: Vec<usize>, value: f64 },
-    /// A metadata string is missing or cannot be understood.
     #[error("metadata `{key}` is {}: {advice}", value.as_ref().map_or("missing".into(), |value| format!("`{value}`")))]
     Metadata { key: String, value: Option<String>, advice: String },
-    /// A tensor that `--fit` would compute.
     #[error("tensor `{name}` is there, and --fit computes it: remove the tensor, or pack without --fit")]
     Computed { name: String },
-    /// The parts are well-formed but do not make a model.
     #[error("{}{}", .0, spec_advice(.0))]
     Spec(#[from] SpecError),
 }
 
 impl PackError {
-    /// A tensor that should be there.
     pub fn absent(name: &str, expected: &str, advice: &str) -> Self {
         Self::MissingTensor { name: name.into(), expected: expected.into(), advice: advice.into() }
     }

@@ -17,7 +17,6 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    /// Wraps the strings of a file.
     pub fn new(strings: impl IntoIterator<Item = (String, String)>) -> Self {
         Self { strings: strings.into_iter().collect() }
     }
@@ -49,7 +48,6 @@ impl Metadata {
         }
     }
 
-    /// `covariance`.
     pub fn covariance(&mut self) -> Result<Option<CovarianceKind>, PackError> {
         // A constant covariance needs channels, which are fitted, not packed.
         let kinds = [CovarianceKind::Diagonal, CovarianceKind::Spectral, CovarianceKind::Cholesky];
@@ -61,7 +59,6 @@ impl Metadata {
         Ok(self.given_alpha()?.unwrap_or(1.0))
     }
 
-    /// `alpha`, if it is there.
     pub fn given_alpha(&mut self) -> Result<Option<f32>, PackError> {
         let advice = "write the temperature of the assignment as a number, 0 or more (usually 1)";
         let value = self.peek("alpha").unwrap_or_default().to_owned();
@@ -117,7 +114,6 @@ impl Metadata {
         }
     }
 
-    /// The residual that layer `layer` adds.
     pub fn residual(&mut self, layer: usize) -> Result<Option<Residual>, PackError> {
         let key = format!("layers.{layer}.residual");
         let before_key = format!("{key}_before_activation");

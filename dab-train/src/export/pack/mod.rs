@@ -8,9 +8,7 @@ mod error;
 mod metadata;
 pub(in crate::export) mod tensors;
 
-use dab_core::artifact::writer::{
-    CalibrationSpec, Codes, DecoderSpec, Dense, Head, Normalization, Spec, WeightKind,
-};
+use dab_core::artifact::writer::{CalibrationSpec, Codes, DecoderSpec, Dense, Head, Normalization, Spec};
 use dab_core::{CovarianceKind, Rates};
 use safetensors::SafeTensors;
 
@@ -47,17 +45,13 @@ pub fn spec_from_safetensors(bytes: &[u8]) -> Result<Spec, PackError> {
     let head = head(&tensors, &mut metadata, &head_weight, covariance, dim, layers.last())?;
 
     let spec = Spec {
-        inputs,
         normalization: normalization(&tensors, inputs)?,
         layers,
-        head,
-        codes,
         decoder: decoder(&tensors, &mut metadata, dim)?,
         calibration: calibration(&tensors, &mut metadata)?,
         self_test: self_test(&tensors, inputs)?,
-        channels: None,
-        weights: WeightKind::Float32,
         info: metadata.rest()?,
+        ..Spec::new(inputs, head, codes)
     };
     check_names(&spec.info, spec.inputs, spec.decoder.as_ref())?;
     Ok(spec)
@@ -66,9 +60,7 @@ pub fn spec_from_safetensors(bytes: &[u8]) -> Result<Spec, PackError> {
 /// A network without codes: what `dab pack --fit` completes.
 #[derive(Clone, Debug)]
 pub struct Network {
-    /// Values per input.
     pub inputs: usize,
-    /// Input normalisation.
     pub normalization: Option<Normalization>,
     /// Dense layers, first one first.
     pub layers: Vec<Dense>,
@@ -89,10 +81,6 @@ pub struct Network {
 }
 
 /// The network in the bytes of a safetensors file that has no codes.
-///
-/// # Errors
-/// Whatever is wrong with the file, by the name of the tensor or the metadata key; also codes or scores, which would be
-/// computed.
 pub fn network_from_safetensors(bytes: &[u8]) -> Result<Network, PackError> {
     let (tensors, mut metadata) = open(bytes)?;
     let layer_count = tensors.layers()?;

@@ -8,9 +8,7 @@ use super::error::PackError;
 /// A tensor's shape and numbers, row-major. float64 holds every type that `dab pack` reads, exactly.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tensor {
-    /// Its name in the file.
     pub name: String,
-    /// Its shape.
     pub shape: Vec<usize>,
     /// Its numbers, all finite.
     pub values: Vec<f64>,
@@ -37,9 +35,6 @@ impl Tensor {
     }
 
     /// The shape as a matrix's.
-    ///
-    /// # Errors
-    /// When the tensor is not a matrix; `expected` says which matrix it should be.
     pub fn matrix(&self, expected: &str, advice: &str) -> Result<(usize, usize), PackError> {
         match *self.shape {
             [rows, columns] if rows > 0 && columns > 0 => Ok((rows, columns)),
@@ -54,12 +49,10 @@ pub struct Tensors<'a> {
 }
 
 impl<'a> Tensors<'a> {
-    /// Wraps a parsed file.
     pub const fn new(file: SafeTensors<'a>) -> Self {
         Self { file }
     }
 
-    /// The tensor of that name, if there is one.
     pub fn get(&self, name: &str) -> Result<Option<Tensor>, PackError> {
         let Ok(view) = self.file.tensor(name) else { return Ok(None) };
         let bytes = view.data();
@@ -78,7 +71,6 @@ impl<'a> Tensors<'a> {
         Ok(Some(Tensor { name: name.into(), shape, values }))
     }
 
-    /// The tensor of that name.
     pub fn require(&self, name: &str, expected: &str, advice: &str) -> Result<Tensor, PackError> {
         self.get(name)?.ok_or_else(|| PackError::absent(name, expected, advice))
     }

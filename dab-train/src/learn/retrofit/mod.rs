@@ -11,7 +11,7 @@ pub mod whitening;
 
 use anyhow::{Context, Result, ensure};
 
-pub use view::{Codes, Fitted, Prepare, energy};
+pub use view::{Codes, Fitted, Prepare, energy, spread_around};
 pub use whitening::{Affine, Spread};
 
 use super::{logistic::Logistic, ridge::Ridge};

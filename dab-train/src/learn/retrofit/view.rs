@@ -27,6 +27,11 @@ const BLOCK: usize = 256;
 /// Rows that k-means looks at, at most.
 const ROWS: usize = 20_000;
 
+/// Rows of a cluster whose spread counts as local, on average at least: fewer would mostly measure their own mean.
+const LOCAL_ROWS: usize = 4;
+/// Ridge of the whitening in which these clusters are looked for.
+const LOCAL_RIDGE: f64 = 1.0;
+
 /// What happens to raw inputs first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prepare {
@@ -92,10 +97,23 @@ impl Codes {
     /// Up to `each` centres of the rows of every class; `stream` names the random numbers.
     #[must_use]
     pub fn fit(latent: &Table, labels: &[u32], classes: usize, each: usize, seed: u64, stream: &str) -> Self {
+        Self::fit_by(latent, labels, classes, |_| each, seed, stream)
+    }
+
+    /// [`Codes::fit`] with `each` centres of so many rows.
+    fn fit_by(
+        latent: &Table,
+        labels: &[u32],
+        classes: usize,
+        each: impl Fn(usize) -> usize + Sync,
+        seed: u64,
+        stream: &str,
+    ) -> Self {
         let parts = map_blocks(classes, 1, |class| {
             let class = class.start;
             let mut rows: Vec<usize> =
                 (0..latent.rows).filter(|&row| labels[row] as usize == class).collect();
+            let each = each(rows.len());
             let mut random = Random::new(seed, &format!("{stream}/{class}"));
             // More rows move centres by less than their own error.
             let most = (rows.len() * ROWS).div_ceil(latent.rows.max(1));
@@ -125,6 +143,14 @@ impl Codes {
     #[must_use]
     pub fn nearest(&self, latent: &Table) -> Vec<f32> {
         self.each(latent, |distances| distances.iter().copied().fold(f32::INFINITY, f32::min))
+    }
+
+    /// The code that is nearest to every row of z.
+    fn members(&self, latent: &Table) -> Vec<u32> {
+        self.each(latent, |distances| {
+            let by_distance = |a: &usize, b: &usize| distances[*a].total_cmp(&distances[*b]);
+            (0..distances.len()).min_by(by_distance).unwrap_or(0) as u32
+        })
     }
 
     /// What z is to be multiplied by so that the nearest code of a familiar row is one standard deviation away in each
@@ -203,6 +229,28 @@ pub fn energy(logits: &Table) -> Vec<f32> {
     logits.iter().map(of).collect()
 }
 
+/// The covariance that a view of up to `each` codes a class whitens by. One code stands for a whole class, so what counts is how
+/// rows vary within classes, which is `whole`. Many codes follow the shape of a class; then it is how rows vary around the code next
+/// to them, in clusters of `LOCAL_ROWS` rows or more.
+///
+/// # Errors
+/// As [`Spread::fit`].
+pub fn spread_around(
+    whole: Spread,
+    (prepare, prepared): (&Prepare, &Table),
+    (labels, classes): (&[u32], usize),
+    each: usize,
+    seed: u64,
+) -> Result<Spread> {
+    if each < 2 {
+        return Ok(whole);
+    }
+    let latent = prepare.blinded(whole.whitening(LOCAL_RIDGE, None)).apply(prepared);
+    let clusters = |rows: usize| each.min(rows / LOCAL_ROWS).max(1);
+    let codes = Codes::fit_by(&latent, labels, classes, clusters, seed, "fit/spread");
+    Spread::fit(prepared, &codes.members(&latent), codes.means.rows)
+}
+
 /// One view, fitted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fitted {
@@ -234,8 +282,9 @@ impl Fitted {
     ) -> Result<Self> {
         let prepare = Prepare::fit(config.norm, inputs);
         let prepared = prepare.apply(inputs);
-        let head =
-            prepare.blinded(Spread::fit(&prepared, labels, classes)?.whitening(config.ridge, config.rank));
+        let whole = Spread::fit(&prepared, labels, classes)?;
+        let spread = spread_around(whole, (&prepare, &prepared), (labels, classes), config.codes, seed)?;
+        let head = prepare.blinded(spread.whitening(config.ridge, config.rank));
         let latent = head.apply(&prepared);
         let stream = format!("fit/codes/{}/{}", config.norm.name(), config.codes);
         let codes = Codes::fit(&latent, labels, classes, config.codes, seed, &stream);
@@ -335,6 +384,29 @@ mod tests {
             }
             assert_eq!(view, Fitted::fit(&config, &inputs, &labels, 3, 0).unwrap());
         }
+    }
+
+    #[test]
+    fn many_codes_are_whitened_by_what_varies_around_them() {
+        // One class in two clusters that are 100 apart; rows of each vary by 1 and by 3.
+        let mut random = Random::new(9, "around");
+        let row = |index: usize| {
+            [100.0 * (index % 2) as f32 + random.normal() as f32, 3.0 * random.normal() as f32]
+        };
+        let inputs = Table::from_rows(&(0..400).map(row).collect::<Vec<_>>()).unwrap();
+        let (labels, prepare) = (vec![0; 400], Prepare::fit(Norm::Raw, &inputs));
+        let apart = |each: usize| {
+            let whole = Spread::fit(&inputs, &labels, 1).unwrap();
+            let spread = spread_around(whole, (&prepare, &inputs), (&labels, 1), each, 0).unwrap();
+            let z = spread.whitening(0.0, None).apply(&inputs);
+            let mean = |first: usize, axis: usize| {
+                (first..400).step_by(2).map(|row| z.row(row)[axis]).sum::<f32>() / 200.0
+            };
+            (0..2).map(|axis| (mean(1, axis) - mean(0, axis)).powi(2)).sum::<f32>().sqrt()
+        };
+        // In standard deviations of the class they are 2 apart; of what varies around two or more codes, 100 or more.
+        assert!((apart(1) - 2.0).abs() < 0.1, "{}", apart(1));
+        assert!(apart(2) > 90.0 && apart(40) > 90.0, "{} {}", apart(2), apart(40));
     }
 
     #[test]

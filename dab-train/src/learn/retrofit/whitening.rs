@@ -1,4 +1,4 @@
-//! The pooled within-class covariance of inputs, and the affine maps that whiten by it.
+//! The covariance of inputs within classes, or around codes, and the affine maps that whiten by it.
 //!
 //! ```text
 //! z = W (x − m),   WᵀW = (S_w + r v̄ I)⁻¹,   v̄ = tr S_w / F

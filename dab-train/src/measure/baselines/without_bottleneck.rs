@@ -64,7 +64,8 @@ pub fn train(experiment: &Experiment, split: &Split, setting: &Setting) -> Resul
             let (x, wanted) = examples.select(rows);
             let outputs = plain.forward(x.autodiff());
             let smoothing = experiment.objective.label_smoothing;
-            let loss = nll(output, smoothing, plain.log_variance.as_ref(), outputs, &wanted.tracked()).mean();
+            let loss =
+                nll(output, smoothing, plain.log_variance.as_ref(), outputs, &wanted.autodiff()).mean();
             let mut gradients = loss.backward();
             let done = epoch as f64 + step as f64 / batches.len() as f64;
             let rate = config.learning_rate * config.schedule.factor_at(done, epochs as f64);

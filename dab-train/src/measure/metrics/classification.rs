@@ -44,15 +44,9 @@ pub fn softmax(logits: &Table) -> Table {
     Table { rows: logits.rows, cols: logits.cols, values }
 }
 
-/// Index of the largest entry of each row; the first one on a tie.
-pub fn predictions(table: &Table) -> Vec<u32> {
-    let best = |row: &[f32]| (1..row.len()).fold(0, |best, j| if row[j] > row[best] { j } else { best });
-    table.iter().map(|row| best(row) as u32).collect()
-}
-
 /// Whether each row's largest entry is the right class.
 pub fn correct(table: &Table, labels: &[u32]) -> Vec<bool> {
-    predictions(table).iter().zip(labels).map(|(p, l)| p == l).collect()
+    table.largest().iter().zip(labels).map(|(p, l)| p == l).collect()
 }
 
 /// [`correct`] where there are classes.

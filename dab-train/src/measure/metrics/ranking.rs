@@ -11,16 +11,13 @@
 use anyhow::{Result, ensure};
 
 /// How many examples of either side share one score.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Group {
     pub negatives: usize,
     pub positives: usize,
 }
 
 /// Groups by descending score.
-///
-/// # Errors
-/// An empty side, or a score that is not finite (`NaN` has no rank; infinity hides a failure).
 pub(super) fn groups(negatives: &[f32], positives: &[f32]) -> Result<Vec<Group>> {
     for (side, scores) in [("negative", negatives), ("positive", positives)] {
         ensure!(!scores.is_empty(), "no {side} examples: the metric is undefined");
@@ -30,19 +27,13 @@ pub(super) fn groups(negatives: &[f32], positives: &[f32]) -> Result<Vec<Group>>
     let mut all: Vec<(f32, bool)> =
         negatives.iter().map(|&s| (s, false)).chain(positives.iter().map(|&s| (s, true))).collect();
     all.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
-    let mut groups: Vec<Group> = Vec::new();
-    let mut last = None;
-    for (score, positive) in all {
-        // −0 and +0 are one score, although total_cmp tells them apart.
-        if last != Some(score) {
-            groups.push(Group::default());
-            last = Some(score);
-        }
-        if let Some(group) = groups.last_mut() {
-            if positive { group.positives += 1 } else { group.negatives += 1 }
-        }
-    }
-    Ok(groups)
+    // −0 and +0 are one score, although total_cmp tells them apart.
+    let tied = all.chunk_by(|a, b| a.0 == b.0);
+    let count = |tied: &[(f32, bool)]| {
+        let positives = tied.iter().filter(|(_, positive)| *positive).count();
+        Group { negatives: tied.len() - positives, positives }
+    };
+    Ok(tied.map(count).collect())
 }
 
 /// Share of (negative, positive) pairs in the right order; a tie counts half (Mann–Whitney).

@@ -45,14 +45,9 @@ fn as_object<S: Serializer>(sets: &[(String, Detection)], serializer: S) -> Resu
 impl Scored {
     /// Measures the score. `correct` says which test inputs the classifier gets right.
     pub fn report(&self, correct: Option<&[bool]>) -> Result<ScoreReport> {
-        let ood = self
-            .ood
-            .iter()
-            .map(|(name, scores)| {
-                let detection = Detection::new(Positive::OutOfDistribution, &self.test, scores)?;
-                Ok((name.clone(), detection))
-            })
-            .collect::<Result<Vec<_>>>()?;
+        let against = |scores: &[f32]| Detection::new(Positive::OutOfDistribution, &self.test, scores);
+        let ood = self.ood.iter().map(|(name, scores)| Ok((name.clone(), against(scores)?)));
+        let ood = ood.collect::<Result<_>>()?;
         let misclassification = correct.map(|c| misclassification(&self.test, c)).transpose()?.flatten();
         let selective = correct.map(|c| Selective::new(&self.test, &errors(c))).transpose()?;
         Ok(ScoreReport { name: self.name.clone(), ood, misclassification, selective })

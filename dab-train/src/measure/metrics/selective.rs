@@ -44,17 +44,15 @@ pub fn risk_coverage(uncertainty: &[f32], losses: &[f32]) -> Result<Vec<(f64, f6
     let n = order.len();
     let mut curve = Vec::with_capacity(n);
     let (mut start, mut before) = (0, 0.0);
-    while start < n {
-        let score = uncertainty[order[start]];
-        let end = start + order[start..].iter().take_while(|&&i| uncertainty[i] == score).count();
-        let loss: f64 = order[start..end].iter().map(|&i| f64::from(losses[i])).sum();
-        let each = loss / (end - start) as f64;
-        for i in start..end {
-            let seen = (i + 1) as f64;
-            curve.push((seen / n as f64, (before + each * (i + 1 - start) as f64) / seen));
+    for tied in order.chunk_by(|&a, &b| uncertainty[a] == uncertainty[b]) {
+        let loss: f64 = tied.iter().map(|&i| f64::from(losses[i])).sum();
+        let each = loss / tied.len() as f64;
+        for more in 1..=tied.len() {
+            let seen = (start + more) as f64;
+            curve.push((seen / n as f64, (before + each * more as f64) / seen));
         }
         before += loss;
-        start = end;
+        start += tied.len();
     }
     Ok(curve)
 }

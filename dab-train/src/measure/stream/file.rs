@@ -64,14 +64,10 @@ const fn ones() -> [f32; LEVELS] {
     [1.0; LEVELS]
 }
 
-/// The shortest digits that read back as the same number, always with a point or an exponent: what TOML, C and Rust take.
-fn float(x: f32) -> String {
-    format!("{x:?}")
-}
-
+/// Numbers as `{:?}` writes them: the shortest digits that read back as the same f32, always with a point or an exponent, which
+/// is what TOML, C and Rust take.
 fn floats(xs: &[f32], suffix: &str) -> String {
-    let xs: Vec<String> = xs.iter().map(|&x| float(x) + suffix).collect();
-    xs.join(", ")
+    xs.iter().map(|x| format!("{x:?}{suffix}")).collect::<Vec<_>>().join(", ")
 }
 
 impl MonitorFile {
@@ -129,8 +125,8 @@ impl MonitorFile {
             self.tick
         );
         for (name, value, says) in [
-            ("enter", float(c.enter), "a score above this votes for the alarm"),
-            ("exit", float(c.exit), "a score at or below this votes for recovery"),
+            ("enter", format!("{:?}", c.enter), "a score above this votes for the alarm"),
+            ("exit", format!("{:?}", c.exit), "a score at or below this votes for recovery"),
             ("window", c.window.to_string(), "inputs that vote"),
             ("enter_votes", c.enter_votes.to_string(), "votes that raise the alarm"),
             ("exit_votes", c.exit_votes.to_string(), "votes that end it"),
@@ -142,7 +138,7 @@ impl MonitorFile {
                 "rejected inputs that raise the alarm; 0: a quarter",
             ),
             ("drift_block", drift.block.to_string(), "inputs in a block of the drift channel"),
-            ("drift_alarm", float(drift.alarm), "ln of the capital that raises the drift alarm"),
+            ("drift_alarm", format!("{:?}", drift.alarm), "ln of the capital that raises the drift alarm"),
             ("drift_keeps", (!drift.restart).to_string(), "false: bets start anew below their start"),
         ] {
             let _ = writeln!(text, "{:<38} # {says}", format!("{name} = {value}"));
@@ -162,27 +158,20 @@ impl MonitorFile {
     pub fn c(&self, stem: &str) -> String {
         let Config { window, enter_votes, exit_votes, min_dwell, timeout, reject_votes, enter, exit, drift } =
             self.config;
+        let Drift { block, alarm, .. } = drift;
+        let (tick, keeps) = (self.tick, u32::from(!drift.restart));
+        let [levels, p] = [drift.levels, drift.p_values].map(|all| floats(&all, "f"));
+        let upper = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+        let guard: String = stem.chars().map(upper).collect();
         format!(
             "/* Written by `dab monitor tune`. Ticks are {tick:?} s. Use:\n\
              \x20*     static const dab_monitor_config config = DAB_MONITOR_CONFIG;\n\
              \x20*     if (dab_monitor_init(&monitor, &config) != DAB_OK) stop(); */\n\
              #ifndef DAB_TUNED_{guard}_H\n#define DAB_TUNED_{guard}_H\n\n#include <dab.h>\n\n\
              #define DAB_MONITOR_TICK_SECONDS {tick:?}\n\
-             #define DAB_MONITOR_CONFIG \\\n    {{ sizeof(dab_monitor_config), {enter}f, {exit}f, {window}u, {enter_votes}u, \
-             {exit_votes}u, {min_dwell}u, {timeout}u, {reject_votes}u, \\\n      {block}u, {alarm}f, {keeps}u, \\\n      \
-             {{ {levels} }}, \\\n      {{ {p} }} }}\n\n#endif\n",
-            tick = self.tick,
-            guard = stem
-                .chars()
-                .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' })
-                .collect::<String>(),
-            enter = float(enter),
-            exit = float(exit),
-            block = drift.block,
-            alarm = float(drift.alarm),
-            keeps = u32::from(!drift.restart),
-            levels = floats(&drift.levels, "f"),
-            p = floats(&drift.p_values, "f"),
+             #define DAB_MONITOR_CONFIG \\\n    {{ sizeof(dab_monitor_config), {enter:?}f, {exit:?}f, {window}u, {enter_votes}u, \
+             {exit_votes}u, {min_dwell}u, {timeout}u, {reject_votes}u, \\\n      {block}u, {alarm:?}f, {keeps}u, \\\n      \
+             {{ {levels} }}, \\\n      {{ {p} }} }}\n\n#endif\n"
         )
     }
 
@@ -190,22 +179,17 @@ impl MonitorFile {
     pub fn rust(&self) -> String {
         let Config { window, enter_votes, exit_votes, min_dwell, timeout, reject_votes, enter, exit, drift } =
             self.config;
+        let Drift { block, alarm, restart, .. } = drift;
+        let tick = self.tick;
+        let [levels, p] = [drift.levels, drift.p_values].map(|all| floats(&all, ""));
         format!(
             "// Written by `dab monitor tune`. Ticks are {tick:?} s. Use: Guard::new(&model, MONITOR)?\n\n\
              /// When to distrust, and when to trust again.\n\
              pub const MONITOR: dab_core::monitor::Config = dab_core::monitor::Config {{\n    \
-             enter: {enter},\n    exit: {exit},\n    enter_votes: {enter_votes},\n    exit_votes: {exit_votes},\n    \
+             enter: {enter:?},\n    exit: {exit:?},\n    enter_votes: {enter_votes},\n    exit_votes: {exit_votes},\n    \
              window: {window},\n    reject_votes: {reject_votes},\n    min_dwell: {min_dwell},\n    timeout: {timeout},\n    \
-             drift: dab_core::monitor::Drift {{\n        block: {block},\n        alarm: {alarm},\n        \
-             levels: [{levels}],\n        p_values: [{p}],\n        restart: {restart},\n    }},\n}};\n",
-            tick = self.tick,
-            enter = float(enter),
-            exit = float(exit),
-            block = drift.block,
-            alarm = float(drift.alarm),
-            restart = drift.restart,
-            levels = floats(&drift.levels, ""),
-            p = floats(&drift.p_values, ""),
+             drift: dab_core::monitor::Drift {{\n        block: {block},\n        alarm: {alarm:?},\n        \
+             levels: [{levels}],\n        p_values: [{p}],\n        restart: {restart},\n    }},\n}};\n"
         )
     }
 }

@@ -14,6 +14,7 @@
 //! The choice among N of M looks at delays, not at alarms. Beyond that, thresholds are set where an exponential tail
 //! expects a quarter of the budget (`SHARE`): the bound is then rarely what decides, and a fresh stream has room.
 
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use dab_core::monitor::{Config, Drift};
 use rayon::prelude::*;
 
@@ -39,6 +40,8 @@ const VOTES: [(usize, usize); 9] =
 const LOWEST_ENTER: f64 = 0.99;
 /// Blocks after which an imagined fault counts as missed.
 const PATIENCE: usize = 12;
+/// What is wrong with a log that has nothing to go by.
+const NO_SCORES: &str = "the log has no finite score: is it the right column?";
 /// Imagined faults, in ways from the median to the 99.9 % score.
 pub const FAULTS: [f32; 3] = [1.0, 2.0, 4.0];
 
@@ -57,53 +60,6 @@ pub struct Request<'a> {
     pub confidence: f64,
     /// Ticks without an input until the state is stale.
     pub timeout: u32,
-}
-
-/// Why there is no configuration.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum TuneError {
-    /// Not even a log without an alarm would show that the budget is kept.
-    #[error(
-        "the log has {hours:.3} hours, too few to show a budget of {budget} false alarms an hour with {percent} % \
-         confidence: record at least {needed:.2} hours ({rows} rows) of normal operation, or allow more"
-    )]
-    TooShort {
-        /// Hours that there are.
-        hours: f64,
-        /// Hours that are needed.
-        needed: f64,
-        /// The same in rows.
-        rows: u64,
-        /// Alarms an hour.
-        budget: f64,
-        /// Confidence of the bound.
-        percent: f64,
-    },
-    /// There is no finite score.
-    #[error("the log has no finite score: is it the right column?")]
-    NoScores,
-    /// Too many inputs are missing for a monitor to trust at all.
-    #[error(
-        "{rejected} of {inputs} inputs of the log are missing or not finite: normal operation must not have that many"
-    )]
-    Rejected {
-        /// Inputs that are no numbers.
-        rejected: u64,
-        /// All inputs.
-        inputs: u64,
-    },
-    /// No threshold keeps the budget.
-    #[error(
-        "no threshold keeps the budget: even far above every score the log has {alarms} alarms in {hours:.2} hours, from \
-         rejected inputs; mend the log or the sensor"
-    )]
-    Hopeless {
-        /// Alarms that stay.
-        alarms: u64,
-        /// Hours of the log.
-        hours: f64,
-    },
 }
 
 /// How the answer moves with the budget.
@@ -205,13 +161,7 @@ impl Request<'_> {
     }
 
     /// The thresholds of `votes` of `window` that keep the budget, and the alarms in the log.
-    fn fit(
-        &self,
-        votes: usize,
-        window: usize,
-        quantiles: [f32; 4],
-        block: usize,
-    ) -> Result<(Config, u64), TuneError> {
+    fn fit(&self, votes: usize, window: usize, quantiles: [f32; 4], block: usize) -> Result<(Config, u64)> {
         let hours = self.hours();
         let peaks = peaks(self.logs, block, votes, window);
         let allowed = allowed_count(self.budget * hours, self.confidence).unwrap_or(0);
@@ -230,7 +180,10 @@ impl Request<'_> {
             config.enter += step;
             config.drift.alarm += std::f32::consts::LN_2;
         }
-        Err(TuneError::Hopeless { alarms, hours })
+        bail!(
+            "no threshold keeps the budget: even far above every score the log has {alarms} alarms in {hours:.2} hours, from \
+             rejected inputs; mend the log or the sensor"
+        )
     }
 
     /// Ticks until faults are found: recorded ones if there are any, otherwise imagined ones.
@@ -257,34 +210,39 @@ impl Request<'_> {
         self.logs.iter().max_by_key(|log| log.len()).map_or(&[], |log| log)
     }
 
-    fn check(&self) -> Result<(), TuneError> {
-        let hours = self.hours();
-        let needed = upper_mean(0, self.confidence) / self.budget;
+    /// Refuses logs that cannot show that a budget is kept.
+    fn check(&self) -> Result<()> {
+        let (hours, budget) = (self.hours(), self.budget);
+        let needed = upper_mean(0, self.confidence) / budget;
         if hours < needed {
             let rows = (needed * 3600.0 / self.tick).ceil() as u64;
-            let (budget, percent) = (self.budget, (self.confidence * 1e4).round() / 100.0);
+            let percent = (self.confidence * 1e4).round() / 100.0;
             // Rounded up, so that a log of the hours that are named is long enough.
             let needed = (needed * 100.0).ceil() / 100.0;
-            return Err(TuneError::TooShort { hours, needed, rows, budget, percent });
+            bail!(
+                "the log has {hours:.3} hours, too few to show a budget of {budget} false alarms an hour with {percent} % \
+                 confidence: record at least {needed:.2} hours ({rows} rows) of normal operation, or allow more"
+            );
         }
-        let rejected = self.logs.iter().flatten().filter(|x| !x.is_finite()).count() as u64;
-        let inputs = self.total() as u64;
-        match rejected {
-            _ if rejected == inputs => Err(TuneError::NoScores),
-            _ if rejected > inputs / 4 => Err(TuneError::Rejected { rejected, inputs }),
-            _ => Ok(()),
-        }
+        let (inputs, rejected) =
+            (self.total(), self.logs.iter().flatten().filter(|x| !x.is_finite()).count());
+        ensure!(rejected < inputs, NO_SCORES);
+        ensure!(
+            rejected <= inputs / 4,
+            "{rejected} of {inputs} inputs of the log are missing or not finite: normal operation must not have that many"
+        );
+        Ok(())
     }
 
     /// The configuration.
-    pub fn tune(&self) -> Result<Tuned, TuneError> {
+    pub fn tune(&self) -> Result<Tuned> {
         self.check()?;
-        let quantiles = quantiles(self.logs, [0.5, 0.9, LOWEST_ENTER, 0.999]).ok_or(TuneError::NoScores)?;
+        let quantiles = quantiles(self.logs, [0.5, 0.9, LOWEST_ENTER, 0.999]).context(NO_SCORES)?;
         let (block, correlation, correlated) = self.block();
         let limit = PATIENCE * block;
         let candidates: Vec<(usize, usize)> =
             VOTES.into_iter().filter(|&(_, window)| window == VOTES[0].1 || window <= block / 4).collect();
-        let fitted: Vec<Result<(Config, u64, f64), TuneError>> = candidates
+        let fitted: Vec<Result<(Config, u64, f64)>> = candidates
             .par_iter()
             .map(|&(votes, window)| {
                 let (config, alarms) = self.fit(votes, window, quantiles, block)?;
@@ -294,16 +252,16 @@ impl Request<'_> {
             })
             .collect();
         let mut best: Option<(Config, u64, f64)> = None;
-        let mut refused = TuneError::NoScores;
+        let mut refused = None;
         for result in fitted {
             match result {
                 // Of equals the shorter window: it needs fewer ticks to trust again.
                 Ok(found) if best.is_none_or(|b| found.2 < b.2 - 1e-9) => best = Some(found),
                 Ok(_) => {}
-                Err(error) => refused = error,
+                Err(error) => refused = Some(error),
             }
         }
-        let (config, alarms, _) = best.ok_or(refused)?;
+        let (config, alarms, _) = best.ok_or_else(|| refused.unwrap_or_else(|| anyhow!(NO_SCORES)))?;
         let hours = self.hours();
         let way = quantiles[3] - quantiles[0];
         let log = self.longest();

@@ -25,9 +25,6 @@ pub struct Stored {
 }
 
 /// All tensors of a file, by torchvision's names; the digest in the file's name is verified.
-///
-/// # Errors
-/// When it cannot be read, is damaged, or holds something else.
 pub fn tensors(path: &Path) -> Result<BTreeMap<String, Stored>> {
     let here = || format!("cannot read weights from {}", path.display());
     verify_name(path)?;

@@ -12,13 +12,11 @@ use crate::measure::alarms::AlarmRate;
 const WIDEST: f32 = 0.2;
 /// Rates at which band and steps are computed.
 const STEPS: u16 = 100;
-/// Opacity of the band.
 const OPACITY: f64 = 0.25;
 
 /// The p-values of one score.
 #[derive(Debug, Clone)]
 pub struct Channel<'a> {
-    /// Name for the legend.
     pub name: &'a str,
     /// One per fresh familiar row.
     pub p_values: Vec<f32>,

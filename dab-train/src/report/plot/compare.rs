@@ -23,7 +23,6 @@ pub struct Lane {
     pub values: Vec<Option<(f64, f64)>>,
 }
 
-/// Draws runs beside each other.
 pub fn compare(title: &str, runs: &[String], lanes: &[Lane]) -> Result<Drawing> {
     let shown = lanes.iter().flat_map(|lane| lane.values.iter().flatten());
     ensure!(shown.clone().next().is_some(), "the runs have no accuracy and no AUROC to draw");

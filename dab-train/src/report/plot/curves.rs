@@ -12,7 +12,6 @@ use anyhow::{Result, ensure};
 /// One named curve with its figure of merit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Curve {
-    /// Name for the legend.
     pub name: String,
     /// Points from left to right.
     pub points: Vec<(f64, f64)>,
@@ -21,12 +20,8 @@ pub struct Curve {
 }
 
 fn legend(curves: &[Curve]) -> Vec<Entry> {
-    let entry = |(i, curve): (usize, &Curve)| {
-        let (color, dashed) = style::series_color(i);
-        let mark = if dashed { Mark::Dashed } else { Mark::Line };
-        Entry::new(format!("{:.3}  {}", curve.merit, curve.name), color, mark)
-    };
-    curves.iter().enumerate().map(entry).collect()
+    let name = |curve: &Curve| format!("{:.3}  {}", curve.merit, curve.name);
+    curves.iter().enumerate().map(|(i, curve)| Entry::series(i, name(curve))).collect()
 }
 
 fn draw_curves(chart: &mut style::Chart, curves: &[Curve]) -> Result<()> {

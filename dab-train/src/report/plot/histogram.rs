@@ -15,49 +15,26 @@ use plotters::prelude::*;
 
 use super::style::{self, Axis, BLUE, Drawing, Entry, Frame, INK, Mark};
 
-/// Bins of a histogram.
 const BINS: usize = 48;
 /// Quantiles that the axis spans.
 const TAIL: f64 = 0.005;
 /// Ratio of the upper to the lower axis end above which the axis is logarithmic.
 const DECADES: f64 = 50.0;
 
-/// Opacity of the in-distribution area.
 const OPACITY: f64 = 0.35;
 
-/// A named set of scores.
-#[derive(Debug, Clone, Copy)]
-pub struct Scores<'a> {
-    /// Name for the legend.
-    pub name: &'a str,
-    /// The scores.
-    pub values: &'a [f32],
-}
-
-/// What a histogram shows.
-#[derive(Debug, Clone, Copy)]
-pub struct Histogram<'a> {
-    /// Headline.
-    pub title: &'a str,
-    /// The score with its unit.
-    pub label: &'a str,
-    /// Drawn filled.
-    pub inside: Scores<'a>,
-    /// Drawn as a line each.
-    pub outside: &'a [Scores<'a>],
-    /// Scores above which the verdict changes, and what it is then.
-    pub thresholds: &'a [(String, f32)],
-}
-
-/// Draws it.
-pub fn score_histogram(histogram: &Histogram) -> Result<Drawing> {
-    let Histogram { title, label, inside, outside, thresholds } = *histogram;
-    let sets: Vec<Scores> = std::iter::once(inside).chain(outside.iter().copied()).collect();
+/// Scores of named sets, the first filled and the others as lines. `label` is the score with its unit, `thresholds` are scores
+/// above which the verdict changes, and what it is then.
+pub fn score_histogram(
+    title: &str,
+    label: &str,
+    sets: &[(&str, Vec<f32>)],
+    thresholds: &[(String, f32)],
+) -> Result<Drawing> {
     let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
-    for set in &sets {
-        let mut sorted: Vec<f64> =
-            set.values.iter().filter(|v| v.is_finite()).map(|&v| f64::from(v)).collect();
-        ensure!(!sorted.is_empty(), "{}: no finite score to draw", set.name);
+    for (name, scores) in sets {
+        let mut sorted: Vec<f64> = scores.iter().filter(|v| v.is_finite()).map(|&v| f64::from(v)).collect();
+        ensure!(!sorted.is_empty(), "{name}: no finite score to draw");
         sorted.sort_by(f64::total_cmp);
         let last = sorted.len() - 1;
         low = low.min(sorted[(last as f64 * TAIL) as usize]);
@@ -72,11 +49,11 @@ pub fn score_histogram(histogram: &Histogram) -> Result<Drawing> {
     let width = (range.end - range.start) / BINS as f64;
     let outlines: Vec<Vec<(f64, f64)>> = sets
         .iter()
-        .map(|set| {
+        .map(|(_, scores)| {
             let mut shares = [0.0; BINS];
-            for &v in set.values.iter().filter(|v| v.is_finite()) {
+            for &v in scores.iter().filter(|v| v.is_finite()) {
                 let bin = ((place(f64::from(v)) - range.start) / width).clamp(0.0, BINS as f64 - 1.0);
-                shares[bin as usize] += 1.0 / set.values.len() as f64;
+                shares[bin as usize] += 1.0 / scores.len() as f64;
             }
             let corner = |(b, &s): (usize, &f64)| {
                 let x = range.start + b as f64 * width;
@@ -87,15 +64,9 @@ pub fn score_histogram(histogram: &Histogram) -> Result<Drawing> {
         })
         .collect();
     let top = outlines.iter().flatten().map(|p| p.1).fold(0.0, f64::max);
-    let mut legend: Vec<Entry> = sets
-        .iter()
-        .enumerate()
-        .map(|(i, set)| {
-            let (color, dashed) = style::series_color(i);
-            let mark = [Mark::Line, Mark::Dashed][usize::from(dashed)];
-            Entry::new(set.name, color, if i == 0 { Mark::Area(OPACITY) } else { mark })
-        })
-        .collect();
+    let mut legend: Vec<Entry> =
+        sets.iter().enumerate().map(|(i, (name, _))| Entry::series(i, *name)).collect();
+    legend[0] = Entry::new(sets[0].0, BLUE, Mark::Area(OPACITY));
     // The stricter threshold is drawn solid.
     let marks = || thresholds.iter().zip([Mark::Dashed, Mark::Thin]);
     legend.extend(marks().map(|((name, _), mark)| Entry::new(name.clone(), INK, mark)));
@@ -134,33 +105,32 @@ pub fn score_histogram(histogram: &Histogram) -> Result<Drawing> {
 mod tests {
     use super::*;
 
-    fn drawn(values: &[f32], outside: &[Scores], thresholds: &[(String, f32)]) -> Result<String> {
-        let inside = Scores { name: "test", values };
-        let histogram = Histogram { title: "H", label: "u (nats)", inside, outside, thresholds };
-        score_histogram(&histogram).map(|drawing| drawing.file())
+    fn drawn(sets: &[&[f32]], thresholds: &[(String, f32)]) -> Result<String> {
+        let sets: Vec<_> = ["test", "far"].into_iter().zip(sets.iter().map(|set| set.to_vec())).collect();
+        score_histogram("H", "u (nats)", &sets, thresholds).map(|drawing| drawing.file())
     }
 
     #[test]
     fn decades_get_a_logarithmic_axis() {
         let inside: Vec<f32> = (1..100).map(|i| i as f32).collect();
         let outside: Vec<f32> = inside.iter().map(|x| x * 100.0).collect();
-        let svg = drawn(&inside, &[Scores { name: "far", values: &outside }], &[]).unwrap();
+        let svg = drawn(&[&inside, &outside], &[]).unwrap();
         assert!(svg.contains("u (nats), logarithmic") && svg.contains("far"));
-        assert!(drawn(&inside, &[], &[]).unwrap().contains("logarithmic"), "1 to 99 is more than 50-fold");
+        assert!(drawn(&[&inside], &[]).unwrap().contains("logarithmic"), "1 to 99 is more than 50-fold");
         let narrow: Vec<f32> = (0..100).map(|i| 10.0 + i as f32).collect();
-        assert!(!drawn(&narrow, &[], &[]).unwrap().contains("logarithmic"));
+        assert!(!drawn(&[&narrow], &[]).unwrap().contains("logarithmic"));
     }
 
     #[test]
     fn thresholds_lie_on_the_axis() {
         let values: Vec<f32> = (0..100).map(|i| 10.0 + i as f32).collect();
-        let svg = drawn(&values, &[], &[("doubtful".into(), 120.0), ("unfamiliar".into(), 400.0)]).unwrap();
+        let svg = drawn(&[&values], &[("doubtful".into(), 120.0), ("unfamiliar".into(), 400.0)]).unwrap();
         assert!(svg.contains("unfamiliar") && svg.contains("\n400\n"), "{svg}");
     }
 
     #[test]
     fn equal_and_empty_scores() {
-        assert!(drawn(&[2.0; 9], &[], &[]).is_ok());
-        assert!(drawn(&[], &[], &[]).is_err());
+        assert!(drawn(&[&[2.0; 9]], &[]).is_ok());
+        assert!(drawn(&[&[]], &[]).is_err());
     }
 }

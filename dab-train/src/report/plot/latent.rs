@@ -36,7 +36,6 @@ const OUTLINED: usize = 64;
 /// A named group of points in the plane.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {
-    /// Name for the legend.
     pub name: String,
     /// Coordinates, as [`Plane::points`] gives them.
     pub points: Vec<(f64, f64)>,
@@ -47,7 +46,6 @@ pub struct Group {
 /// A code as the plane shows it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PlaneCode {
-    /// Coordinates of the mean.
     pub mean: (f64, f64),
     /// Variance of the first coordinate, covariance of both, variance of the second.
     pub cov: [f64; 3],

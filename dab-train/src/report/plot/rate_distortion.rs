@@ -6,32 +6,23 @@ use anyhow::{Result, ensure};
 use plotters::prelude::*;
 
 use super::style::{self, Axis, BLUE, Drawing, Entry, Frame, INK, MUTED, Mark, PX, VERMILLION};
+use crate::choose::{Choice, Point};
 
 /// AUROCs that differ by less than twice this look alike.
 const FLAT: f64 = 0.01;
 
-/// One candidate.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Candidate {
-    /// What it costs, in the axis's unit.
-    pub cost: f64,
-    /// AUROC on classes (or clusters) that were left out.
-    pub auroc: f64,
-    /// Whether it became the model.
-    pub chosen: bool,
-}
-
-/// Draws candidates on a logarithmic axis of costs; `budget` is the largest cost allowed.
+/// Draws the points of a choice on a logarithmic axis of what they `cost`, in the unit `label`; `budget` is the most allowed.
 pub fn rate_distortion(
     title: &str,
-    cost: &str,
-    hidden: &str,
-    candidates: &[Candidate],
-    budget: Option<f64>,
+    label: &str,
+    choice: &Choice,
+    cost: fn(&Point) -> u64,
+    budget: Option<u64>,
 ) -> Result<Drawing> {
-    ensure!(!candidates.is_empty(), "no candidate to draw");
-    ensure!(candidates.iter().all(|c| c.cost > 0.0), "a candidate costs nothing");
-    let mut points: Vec<(f64, f64)> = candidates.iter().map(|c| (c.cost.log10(), c.auroc)).collect();
+    ensure!(!choice.curve.is_empty(), "no candidate to draw");
+    ensure!(choice.curve.iter().all(|p| cost(p) > 0), "a candidate costs nothing");
+    let place = |p: &Point| ((cost(p) as f64).log10(), p.auroc);
+    let mut points: Vec<(f64, f64)> = choice.curve.iter().map(place).collect();
     points.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.total_cmp(&a.1)));
     let mut best = f64::NEG_INFINITY;
     let mut front: Vec<(f64, f64)> = Vec::new();
@@ -42,7 +33,7 @@ pub fn rate_distortion(
             best = auroc;
         }
     }
-    let budget = budget.filter(|&b| b > 0.0).map(f64::log10);
+    let budget = budget.filter(|&b| b > 0).map(|b| (b as f64).log10());
     let x = style::padded(points.iter().map(|p| p.0).chain(budget), 0.06);
     // A flat curve is drawn flat, not as noise over the whole height; and no AUROC is above 1.
     let middle = points.iter().map(|p| p.1).sum::<f64>() / points.len() as f64;
@@ -50,8 +41,7 @@ pub fn rate_distortion(
     let y = style::padded(points.iter().map(|p| p.1).chain(spread), 0.08);
     let y = y.start..y.end.min(1.0 + 0.2 * FLAT);
     front.push((x.end, best));
-    let chosen: Vec<(f64, f64)> =
-        candidates.iter().filter(|c| c.chosen).map(|c| (c.cost.log10(), c.auroc)).collect();
+    let chosen: Vec<(f64, f64)> = choice.curve.iter().filter(|p| p.chosen).map(place).collect();
     let mut legend = vec![
         Entry::new("candidates", MUTED, Mark::Dot),
         Entry::new("the best at each size", BLUE, Mark::Line),
@@ -59,7 +49,7 @@ pub fn rate_distortion(
     ];
     legend.extend(budget.map(|_| Entry::new("the budget", INK, Mark::Dashed)));
     // The words below the figure also name the mixed rows; here they would not fit on a phone.
-    let (label, found) = (format!("{cost}, logarithmic"), format!("AUROC on left-out {hidden}"));
+    let (label, found) = (format!("{label}, logarithmic"), format!("AUROC on left-out {}", choice.hidden));
     let decade = |x: &f64| engineering(10f64.powf(*x));
     let costs = Axis { format: &decade, ticks: 5, ..Axis::new(&label, x) };
     style::draw(Frame::new(title, costs, Axis::new(&found, y.clone()), legend), |chart| {
@@ -91,15 +81,26 @@ mod tests {
 
     #[test]
     fn the_chosen_candidate_and_the_budget_are_marked() {
-        let candidate = |cost, auroc, chosen| Candidate { cost, auroc, chosen };
-        let all =
-            [candidate(1200.0, 0.9, false), candidate(64_000.0, 0.99, true), candidate(9000.0, 0.97, false)];
-        let svg = rate_distortion("R", "bytes", "classes", &all, Some(131_072.0)).unwrap().file();
+        let point = |&(bytes, auroc, chosen): &(u64, f64, bool)| Point {
+            flash: None,
+            bytes,
+            multiply_adds: 0,
+            codes: 1,
+            auroc,
+            chosen,
+        };
+        let drawn = |points: &[(u64, f64, bool)], budget| {
+            let curve = points.iter().map(point).collect();
+            let choice = Choice { curve, hidden: "classes", ..Choice::default() };
+            rate_distortion("R", "bytes", &choice, |p| p.bytes, budget).map(|drawing| drawing.file())
+        };
+        let all = [(1200, 0.9, false), (64_000, 0.99, true), (9000, 0.97, false)];
+        let svg = drawn(&all, Some(131_072)).unwrap();
         for part in ["bytes, logarithmic", "chosen", "the budget", "AUROC on left-out classes"] {
             assert!(svg.contains(part), "{part}");
         }
-        assert!(!rate_distortion("R", "bytes", "classes", &all, None).unwrap().file().contains("the budget"));
-        assert!(rate_distortion("R", "bytes", "classes", &[], None).is_err());
+        assert!(!drawn(&all, None).unwrap().contains("the budget"));
+        assert!(drawn(&[], None).is_err());
     }
 
     #[test]

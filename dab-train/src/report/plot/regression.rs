@@ -19,13 +19,11 @@ const OPACITY: f64 = 0.35;
 /// What the regression figure shows. All grid slices have the grid's length, sorted by x.
 #[derive(Debug, Clone, Copy)]
 pub struct RegressionFigure<'a> {
-    /// Headline.
     pub title: &'a str,
     /// Names of x and y, with units.
     pub axes: (&'a str, &'a str),
     /// Inputs along which the curves run.
     pub grid: &'a [f32],
-    /// Prediction at each grid point.
     pub prediction: &'a [f32],
     /// Half-width of the band at each grid point, in units of y.
     pub half_width: &'a [f32],
@@ -33,11 +31,9 @@ pub struct RegressionFigure<'a> {
     pub band: &'a str,
     /// The noise-free function at each grid point, where it is known.
     pub truth: Option<&'a [f32]>,
-    /// Training examples.
     pub train: &'a [(f32, f32)],
 }
 
-/// Draws the figure.
 pub fn regression(figure: &RegressionFigure) -> Result<Drawing> {
     let n = figure.grid.len();
     ensure!(n >= 2, "a curve needs two grid points");

@@ -77,6 +77,12 @@ impl Entry {
         Self { name: name.into(), color, mark }
     }
 
+    /// The line of series `i`: solid, or dashed to tell it from series `i − 8`.
+    pub(super) fn series(i: usize, name: impl Into<String>) -> Self {
+        let (color, dashed) = series_color(i);
+        Self::new(name, color, if dashed { Mark::Dashed } else { Mark::Line })
+    }
+
     /// The mark as SVG elements in a box of 26 × 14.
     pub fn key(&self) -> String {
         let RGBColor(r, g, b) = self.color;
@@ -103,7 +109,6 @@ impl Entry {
 /// A figure: its plot, and what stands beside it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Drawing {
-    /// Headline.
     pub title: String,
     /// What the marks mean; empty where there is nothing to tell apart.
     pub legend: Vec<Entry>,
@@ -148,7 +153,6 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// One axis.
 pub(super) struct Axis<'a> {
     pub label: &'a str,
     pub range: Range<f64>,
@@ -273,7 +277,6 @@ pub(super) fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     kept
 }
 
-/// Draws the frame, then the data.
 pub(super) fn draw(frame: Frame, data: impl FnOnce(&mut Chart) -> Result<()>) -> Result<Drawing> {
     draw_as_high_as(SIZE.1, frame, data)
 }

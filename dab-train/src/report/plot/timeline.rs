@@ -10,7 +10,6 @@ use crate::measure::stream::{
     tune::{BudgetPoint, FAULTS},
 };
 
-/// Colours of the reasons.
 const REASONS: [(Why, &str, RGBColor); 5] = [
     (Why::SPIKE, "fallback: spike", VERMILLION),
     (Why::DRIFT, "fallback: drift", PALETTE[4]),
@@ -69,11 +68,7 @@ pub fn budgets(title: &str, points: &[BudgetPoint]) -> Result<Drawing> {
     let delays = points.iter().flat_map(|p| p.seconds).map(log);
     let x = style::padded(points.iter().map(|p| log(p.budget)), 0.03);
     let name = |size: f32| format!("fault of {size} × the way to 99.9 %");
-    let legend = FAULTS
-        .iter()
-        .enumerate()
-        .map(|(i, &size)| Entry::new(name(size), style::series_color(i).0, Mark::Line))
-        .collect();
+    let legend = FAULTS.iter().enumerate().map(|(i, &size)| Entry::series(i, name(size))).collect();
     let x = Axis { format: &power, ..Axis::new("false alarms an hour", x) };
     let y = Axis { format: &power, ..Axis::new("seconds until found", style::padded(delays, 0.08)) };
     style::draw(Frame::new(title, x, y, legend), |chart| {
