@@ -114,3 +114,31 @@ fn no_time_judges_one_fold_and_no_flash_is_an_error() {
     let error = choose(&inputs, &labels, &rows(&labels, 5), &none, &|_, _| ()).unwrap_err().to_string();
     assert!(error.contains("--flash"), "{error}");
 }
+
+#[test]
+fn a_view_that_whitens_is_on_the_curve_where_some_axes_have_no_room() {
+    let mut random = Random::new(4, "choose");
+    let labels: Vec<u32> = (0..400).map(|row| row % 4).collect();
+    let row = |&label: &u32| {
+        let mut row = [(); 64].map(|()| random.normal() as f32);
+        row[label as usize] += 8.0;
+        row
+    };
+    let inputs = Table::from_rows(&labels.iter().map(row).collect::<Vec<_>>()).unwrap();
+    let known = Rows { inputs: 64, ..rows(&labels, 4) };
+    let (small, large) = (16 << 10, 128 << 10);
+    let whitening = Candidate {
+        norm: Norm::Columns,
+        ridge: RIDGES[0],
+        deep: true,
+        full_rank: true,
+        form: Form::Distance,
+        auroc: 0.0,
+    };
+    // The small file keeps some axes, and a ridge that does not lift noise.
+    let view = |flash| views(&[whitening], &known, Some(flash)).unwrap().remove(0);
+    assert_eq!((view(large).rank, view(large).ridge), (None, RIDGES[0]));
+    assert!(view(small).rank.is_some() && view(small).ridge > WHITENS, "{:?}", view(small));
+    let folds = folds::folds(&inputs, &labels, &known, 0);
+    assert!(curve::joined(&folds, &[whitening], Some(small), 0).unwrap().is_some());
+}

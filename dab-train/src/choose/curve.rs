@@ -5,8 +5,8 @@ use anyhow::Result;
 use super::{
     Candidate, Choice, Point, Wish,
     folds::Fold,
-    judge::{auroc, judge},
-    plan::{Filling, Rows, Size},
+    judge::{auroc, judge, sound},
+    plan::{Filling, Rows},
     views,
 };
 use crate::{config::retrofit::ViewConfig, support::parallel::map_blocks};
@@ -27,8 +27,9 @@ pub(super) fn joined(
         let mut views = Vec::new();
         for candidate in chosen {
             let filling = if candidate.deep { Filling::Full } else { Filling::Single };
-            let size: Option<Size> = fold.rows.size(candidate.norm, room, filling);
-            let found = judge(fold, candidate.norm, &[candidate.ridge], &[size], seed)?;
+            let Some(size) = fold.rows.size(candidate.norm, room, filling) else { return Ok(None) };
+            let ridge = sound(candidate.ridge, size.dim, fold.fit.cols);
+            let found = judge(fold, candidate.norm, &[ridge], &[Some(size)], seed)?;
             let Some(Some(found)) = found.first() else { return Ok(None) };
             views.push(found.surprise(candidate.form)?);
         }

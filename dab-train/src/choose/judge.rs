@@ -21,7 +21,7 @@ use crate::{
 /// The ridge whose latent means the decoder reads.
 const DECODER_RIDGE: f64 = 1.0;
 /// The least ridge of a view with fewer axes than columns.
-pub const LOW_RANK_RIDGE: f64 = 1.0;
+const LOW_RANK_RIDGE: f64 = 1.0;
 
 /// Known rows first, hidden rows second.
 pub type Both<T> = [T; 2];
@@ -76,13 +76,14 @@ pub fn auroc(views: &[&Both<Vec<f32>>]) -> Result<f64> {
     Ok(Detection::new(Positive::OutOfDistribution, &mean(0), &mean(1))?.auroc)
 }
 
-/// Whether a view of so many axes may have this ridge: leading axes after a strong whitening are those of noise.
-fn sound(ridge: f64, size: Size, inputs: usize) -> bool {
-    size.dim >= inputs || ridge >= LOW_RANK_RIDGE
+/// The ridge of a view of `dim` axes that asks for `ridge`: leading axes after a strong whitening are those of noise.
+#[must_use]
+pub fn sound(ridge: f64, dim: usize, inputs: usize) -> f64 {
+    if dim < inputs { ridge.max(LOW_RANK_RIDGE) } else { ridge }
 }
 
-/// Judges every ridge with every size, ridges outermost. A size of `None` is no candidate. One decoder serves all ridges: its
-/// energy hardly depends on them, but it does on the number of axes.
+/// Judges every ridge with every size, ridges outermost. A size of `None` is no candidate, nor is a ridge that its number of axes
+/// does not allow. One decoder serves all ridges: its energy hardly depends on them, but it does on the number of axes.
 ///
 /// # Errors
 /// When the fold has no rows.
@@ -112,7 +113,7 @@ pub fn judge(
     let mut all = Vec::new();
     for &ridge in ridges {
         for (size, spread) in sizes.iter().zip(&spreads) {
-            let Some(size) = size.filter(|&size| sound(ridge, size, fit.cols)) else {
+            let Some(size) = size.filter(|size| sound(ridge, size.dim, fit.cols) <= ridge) else {
                 all.push(None);
                 continue;
             };

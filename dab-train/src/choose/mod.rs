@@ -185,12 +185,7 @@ fn view(candidate: &Candidate, rows: &Rows, room: Option<u64>) -> Option<ViewCon
     let size = rows.size(candidate.norm, room, filling)?;
     Some(ViewConfig {
         norm: candidate.norm,
-        // Leading axes after a strong whitening are those of noise.
-        ridge: if size.dim < rows.inputs {
-            candidate.ridge.max(judge::LOW_RANK_RIDGE)
-        } else {
-            candidate.ridge
-        },
+        ridge: judge::sound(candidate.ridge, size.dim, rows.inputs),
         rank: (size.dim < rows.inputs).then_some(size.dim),
         codes: size.each,
         alpha: alpha(size.dim),
