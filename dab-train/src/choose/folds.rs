@@ -62,7 +62,6 @@ fn thinned(labels: &[u32], rows: usize, random: &mut Random) -> Vec<usize> {
 }
 
 /// All cuts of training rows, about which `rows` is known; none when fewer than two classes have rows.
-#[must_use]
 pub fn folds(inputs: &Table, labels: &[u32], rows: &Rows, seed: u64) -> Vec<Fold> {
     let mut all = classes_left_out(inputs, labels, rows, seed);
     for (index, fold) in all.iter_mut().enumerate() {
@@ -122,7 +121,6 @@ fn classes_left_out(inputs: &Table, labels: &[u32], rows: &Rows, seed: u64) -> V
 /// Cuts of a regression's training rows: it has no classes, so clusters of its inputs play strangers, and rows that have one
 /// column of another row: these lie among the others, but break what holds between columns. What is known are rows of one kind;
 /// of so many rows, `most` says how many codes they may have.
-#[must_use]
 pub fn clusters(inputs: &Table, rows: &Rows, most: impl Fn(usize) -> usize, seed: u64) -> Vec<Fold> {
     let standardised = Scale::fit(inputs).apply(inputs);
     let centres = kmeans::centres(&standardised, CLUSTERS, &mut Random::new(seed, "fit/clusters")).0;

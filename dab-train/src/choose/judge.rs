@@ -36,7 +36,6 @@ pub struct Judged {
 
 impl Judged {
     /// u, and E where there are logits.
-    #[must_use]
     pub const fn new(distance: Both<Vec<f32>>, energy: Option<Both<Vec<f32>>>) -> Self {
         Self { distance, energy }
     }

@@ -147,7 +147,6 @@ pub struct Choice {
 pub type Progress<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
 /// The norms that may serve: one that mixes units, or makes nothing new, is none.
-#[must_use]
 pub fn norms(inputs: &Table) -> Vec<Norm> {
     let variances: Vec<f64> = inputs.column_stats().iter().map(|column| column.std.powi(2)).collect();
     let (sum, squares): (f64, f64) = (variances.iter().sum(), variances.iter().map(|v| v * v).sum());
@@ -164,7 +163,6 @@ pub fn norms(inputs: &Table) -> Vec<Norm> {
 }
 
 /// Whether a file of `flash` bytes keeps more axes with weights of one byte than with floats.
-#[must_use]
 pub fn wants_bytes(inputs: &Table, rows: &Rows, flash: Option<u64>) -> bool {
     rows.lacks_axes(flash, most_views(rows, &norms(inputs), flash))
 }
@@ -248,7 +246,6 @@ pub fn fixed(inputs: &Table, rows: &Rows, wish: &Wish) -> Result<Choice> {
 }
 
 /// Views that an experiment has: nothing was tried.
-#[must_use]
 pub fn given(views: Vec<ViewConfig>, rows: &Rows, wish: &Wish) -> Choice {
     let reasons = vec!["the experiment has these views".to_owned()];
     sized(Choice { views, reasons, ..Choice::default() }, rows, wish)

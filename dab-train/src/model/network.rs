@@ -136,7 +136,6 @@ impl Network {
 
     /// [`Network::encode_taking`] of a batch in parts, each through its own copy of the network on its own device; norms use the
     /// statistics of the whole batch.
-    #[must_use]
     pub fn encode_parts(parts: &[Self], xs: Vec<Tensor<2>>, taken: &mut Vec<Statistics>) -> Vec<Encoding> {
         let images: Option<Vec<&ResNet>> = parts.iter().map(|part| part.images.as_ref()).collect();
         let xs = match images {

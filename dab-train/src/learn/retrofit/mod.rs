@@ -55,7 +55,6 @@ const ASIDE: f64 = 0.2;
 const LEAST_ASIDE: usize = 20;
 
 /// Class of every row, and how many classes; a regression is one class.
-#[must_use]
 pub fn classes(targets: &Targets) -> (Vec<u32>, usize) {
     match targets {
         Targets::Classes { labels, count } => (labels.clone(), *count),
@@ -177,7 +176,6 @@ impl Retrofitted {
     }
 
     /// The codes of the base view, with their constant covariance spelt out.
-    #[must_use]
     pub fn codebook(&self) -> Codebook {
         let base = &self.views[0];
         Codebook {
