@@ -47,6 +47,14 @@ impl Output {
             Self::Regression(count, _) | Self::Classes(count) => count,
         }
     }
+
+    /// ln σ² `[1, targets]` before learning, of a regression that has one for all inputs.
+    pub fn log_variance(self, device: &Device) -> Option<Tensor<2>> {
+        match self {
+            Self::Regression(count, OutputVariance::Homoscedastic) => Some(Tensor::zeros([1, count], device)),
+            _ => None,
+        }
+    }
 }
 
 /// Backbone, head and decoder.
@@ -81,11 +89,6 @@ impl Network {
         let dense = layers.chain([&mut self.head, &mut self.decoder]).flat_map(Dense::parameters_mut);
         let images = self.images.iter_mut().flat_map(ResNet::parameters_mut);
         images.chain(dense).chain(&mut self.log_variance).collect()
-    }
-
-    /// How many of [`Network::parameters_mut`], the first, are the image network's.
-    pub fn image_parameters(&mut self) -> usize {
-        self.images.as_mut().map_or(0, |images| images.parameters_mut().count())
     }
 
     /// What a checkpoint keeps beside the parameters: the image network's running statistics.

@@ -182,21 +182,19 @@ impl ResNet {
                     _ => channels,
                 };
                 let changes = stride > 1 || inputs != outputs;
-                let (convs, norms) = match architecture {
-                    Architecture::Resnet50 => (
-                        vec![
-                            conv([inputs, channels], 1, 1),
-                            conv([channels, channels], 3, stride),
-                            conv([channels, outputs], 1, 1),
-                        ],
-                        vec![norm(channels), norm(channels), norm(outputs)],
-                    ),
-                    _ => {
-                        let convs = vec![conv([inputs, outputs], 3, stride), conv([outputs, outputs], 3, 1)];
-                        let first = if architecture.is_wide() { inputs } else { outputs };
-                        (convs, vec![norm(first), norm(outputs)])
-                    }
+                let shapes = match architecture {
+                    Architecture::Resnet50 => vec![
+                        ([inputs, channels], 1, 1),
+                        ([channels, channels], 3, stride),
+                        ([channels, outputs], 1, 1),
+                    ],
+                    _ => vec![([inputs, outputs], 3, stride), ([outputs, outputs], 3, 1)],
                 };
+                let wide = architecture.is_wide();
+                let norms =
+                    shapes.iter().map(|&([from, to], ..)| norm(if wide { from } else { to })).collect();
+                let convs =
+                    shapes.into_iter().map(|(shape, kernel, step)| conv(shape, kernel, step)).collect();
                 let shortcut = match architecture {
                     _ if !changes => Shortcut::Identity,
                     Architecture::CifarResnet { .. } => Shortcut::Subsample { channels: outputs },
