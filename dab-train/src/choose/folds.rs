@@ -10,7 +10,7 @@
 
 use super::plan::Rows;
 use crate::{
-    data::{Scale, Table, split},
+    data::{Scale, Table, count_labels, split},
     learn::kmeans,
     support::random::Random,
 };
@@ -179,8 +179,7 @@ fn cut(
     let dense: Vec<u32> = classes.iter().map(number).collect();
     let (fit, judge) = split::by_class(&dense, JUDGING, random);
     let labels: Vec<u32> = fit.iter().map(|&place| dense[place]).collect();
-    let mut counts = vec![0; names.len()];
-    labels.iter().for_each(|&label| counts[label as usize] += 1);
+    let counts = count_labels(&labels, names.len());
     let select =
         |places: &[usize]| inputs.select(&places.iter().map(|&place| rows[place]).collect::<Vec<_>>());
     let known = Rows { outputs: names.len(), counts, ..all.clone() };
