@@ -15,7 +15,7 @@ use std::ops::{ControlFlow, Range};
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
 
 use super::{
-    epoch::{Epoch, Rdfc},
+    epoch::{Epoch, Rdfc, batches},
     examples::Examples,
     loss_scaling::Scaling,
     machines::Machines,
@@ -42,7 +42,7 @@ impl Rdfc {
         examples: &Examples,
         watch: &mut dyn FnMut(usize) -> ControlFlow<()>,
     ) -> Option<Epoch> {
-        let batches = self.batches(experiment, examples.len());
+        let batches = batches(experiment, self.seed, self.epoch, examples.len());
         let (alpha, weight) = (self.alpha(experiment), self.distortion_weight(experiment));
         let on = |device: &Device| {
             let codes = self.tensors_on(device).tracked();
@@ -90,10 +90,9 @@ impl Rdfc {
                 continue;
             }
             let done = self.epoch as f64 + step as f64 / batches.len() as f64;
-            let optimiser = &experiment.optimiser;
-            report.learning_rate = optimiser.learning_rate
-                * optimiser.schedule.factor_at(done, experiment.training.epochs as f64);
-            let (slow, images) = (report.learning_rate * rate_share, self.network.image_parameters());
+            report.learning_rate = experiment.rate_at(done);
+            let images = self.network.images.as_mut().map_or(0, |images| images.parameters_mut().count());
+            let slow = report.learning_rate * rate_share;
             let rate = |index: usize| if index < images { slow } else { report.learning_rate };
             let parameters = self.network.parameters_mut();
             self.network_optimiser.step_by(parameters, found.gradients, rate);

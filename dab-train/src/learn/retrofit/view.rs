@@ -140,7 +140,7 @@ impl Codes {
     }
 
     /// The code that is nearest to every row of z.
-    fn members(&self, latent: &Table) -> Vec<u32> {
+    pub fn members(&self, latent: &Table) -> Vec<u32> {
         self.each(latent, |distances| {
             let by_distance = |a: &usize, b: &usize| distances[*a].total_cmp(&distances[*b]);
             (0..distances.len()).min_by(by_distance).unwrap_or(0) as u32

@@ -55,6 +55,14 @@ pub struct Affine {
     pub bias: Vec<f32>,
 }
 
+/// Weights and biases that were computed in f64.
+impl From<(Vec<f64>, Vec<f64>)> for Affine {
+    fn from((weight, bias): (Vec<f64>, Vec<f64>)) -> Self {
+        let [weight, bias] = [weight, bias].map(|values| values.into_iter().map(|x| x as f32).collect());
+        Self { weight, bias }
+    }
+}
+
 impl Affine {
     /// How many numbers come out.
     pub fn outputs(&self) -> usize {
