@@ -15,9 +15,9 @@ mod lines;
 mod parquet;
 mod pictures;
 
+use std::cell::RefCell;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::path::{Path, PathBuf};
-use std::thread;
 
 use anyhow::{Context, Result, bail};
 use dab_core::{Model, Task};
@@ -26,7 +26,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 #[cfg(feature = "parquet")]
 use self::lines::{CHANNELS, FIXED, INVALID};
 use self::{
-    blocks::{Block, End, Worker},
+    blocks::{Block, End},
     lines::{Scorer, write_names},
 };
 use super::{
@@ -37,7 +37,7 @@ use super::{
 use crate::{
     data::rows::{BadRow, ReadProgress},
     export::model_file::ModelFile,
-    support::files::AtomicFile,
+    support::{files::AtomicFile, parallel::in_order},
 };
 
 /// Bytes of a block, a hundred rows or more: work for much longer than handing it to a thread takes, in little memory.
@@ -233,62 +233,48 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let progress = progress_bar(matches!(output, Output::File(_)), rows.progress());
 
-    let mut count = Count::default();
     // A live stream is scored as its rows come.
-    let threads = if args.flush { 1 } else { thread::available_parallelism().map_or(1, usize::from) };
-    let least = if args.flush { 1 } else { SHARE };
-    let blocks = if args.flush { 1 } else { DEPTH * threads };
-    let mut marker = scorer();
-    thread::scope(|scope| -> Result<()> {
-        let start = |_| Worker::start(scope, rows.parser(), scorer(), args.skip_bad);
-        let workers: Vec<Worker> = (0..threads).map(start).collect();
-        let mut free: Vec<Block> = (0..blocks).map(|_| Block::default()).collect();
-        let (mut asked, mut answered, mut end) = (0, 0, None);
-        loop {
-            if let (None, Some(mut block)) = (&end, free.pop()) {
-                match rows.cut(&mut block.raw, least) {
-                    Ok(true) => {
-                        workers[asked % threads].ask(block)?;
-                        asked += 1;
-                    }
-                    Ok(false) => end = Some(Ok(())),
-                    Err(error) => end = Some(Err(error)),
-                }
-                continue;
+    let (least, ahead) = if args.flush { (1, 1) } else { (SHARE, DEPTH * rayon::current_num_threads()) };
+    let (parser, mut marker, mut count) = (rows.parser(), scorer(), Count::default());
+    // Blocks that were written, whose memory serves again; and why there is no next one.
+    let (free, mut end) = (RefCell::new(Vec::<Block>::new()), Ok(false));
+    let cut = std::iter::from_fn(|| {
+        let mut block = free.borrow_mut().pop().unwrap_or_default();
+        end = rows.cut(&mut block.raw, least);
+        progress.set_position(rows.progress().done);
+        matches!(end, Ok(true)).then_some(block)
+    });
+    let score = |mut block: Block| {
+        block.score(&*parser, &mut scorer(), args.skip_bad);
+        block
+    };
+    in_order(cut, ahead, score, |mut block| {
+        let mut written = 0;
+        for (before, row) in &mut block.bad {
+            row.row += count.rows;
+            output.writer().write_all(&block.lines[written..*before]).with_context(write_error)?;
+            written = *before;
+            if args.skip_bad {
+                count.bad(row);
+                marker.lines.clear();
+                marker.mark(row);
+                output.writer().write_all(&marker.lines).with_context(write_error)?;
             }
-            if answered == asked {
-                break;
-            }
-            // Each thread answers in the order in which it was asked, so this is the order of the rows.
-            let mut block = workers[answered % threads].answer()?;
-            answered += 1;
-            let mut written = 0;
-            for (before, row) in &mut block.bad {
-                row.row += count.rows;
-                output.writer().write_all(&block.lines[written..*before]).with_context(write_error)?;
-                written = *before;
-                if args.skip_bad {
-                    count.bad(row);
-                    marker.lines.clear();
-                    marker.mark(row);
-                    output.writer().write_all(&marker.lines).with_context(write_error)?;
-                }
-            }
-            output.writer().write_all(&block.lines[written..]).with_context(write_error)?;
-            match (block.end.take(), block.bad.last()) {
-                (Some(End::Input(error)), _) => return Err(error).with_context(|| args.input.source()),
-                (Some(End::Bad), Some((_, row))) => return Err(refuse(row).context(args.input.source())),
-                _ => {}
-            }
-            if args.flush {
-                output.writer().flush().with_context(write_error)?;
-            }
-            count.rows += block.count as u64;
-            progress.set_position(rows.progress().done);
-            free.push(block);
         }
-        end.unwrap_or(Ok(())).with_context(|| args.input.source())
+        output.writer().write_all(&block.lines[written..]).with_context(write_error)?;
+        match (block.end.take(), block.bad.last()) {
+            (Some(End::Input(error)), _) => return Err(error).with_context(|| args.input.source()),
+            (Some(End::Bad), Some((_, row))) => return Err(refuse(row).context(args.input.source())),
+            _ => {}
+        }
+        if args.flush {
+            output.writer().flush().with_context(write_error)?;
+        }
+        count.rows += block.count as u64;
+        free.borrow_mut().push(block);
+        Ok(())
     })?;
+    end.with_context(|| args.input.source())?;
     output.finish().with_context(write_error)?;
     progress.finish_and_clear();
     count.tell(&args.input.source().to_string(), "row");
