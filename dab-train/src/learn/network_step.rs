@@ -376,7 +376,7 @@ fn step_together(network: &Network, losses: &[(Device, Loss)], batch: &Batch) ->
         rows.iter().zip(&losses).map(|(rows, (device, _))| batch.part(rows.clone(), device)).collect();
     let mut statistics = Vec::new();
     let xs = parts.iter().map(|part| part.x.clone().autodiff()).collect();
-    let encodings = Network::encode_parts(&networks, xs, &mut statistics);
+    let encodings = Network::encode_parts(&networks, xs, Some(&mut statistics));
     let judged: Vec<Judged> = networks
         .iter()
         .zip(encodings)
@@ -391,21 +391,18 @@ fn step_together(network: &Network, losses: &[(Device, Loss)], batch: &Batch) ->
         .filter_map(|part| part.correct.as_ref())
         .map(|correct| correct.clone().sum().into_scalar::<f64>())
         .sum();
-    let mut total: Option<(Tensor<1>, Tensor<1>)> = None;
-    for ((judged, (_, loss)), rows) in judged.into_iter().zip(&losses).zip(rows) {
+    let sums = judged.into_iter().zip(&losses).zip(rows).map(|((judged, (_, loss)), rows)| {
         let share = rows.len() as f64 / count as f64;
         let whole = WholeBatch { correct, wrong: count as f64 - correct, share };
         let (part, means) = loss.sum(judged, Some(whole));
-        let (part, means) = (part.mul_scalar(share), means.to_device(&home).mul_scalar(share));
-        total = Some(match total {
-            None => (part, means),
-            Some((sum, others)) => {
-                let there = sum.device();
-                (sum + part.to_device(&there), others + means)
-            }
-        });
-    }
-    let (loss, means) = total.expect("a mini-batch has rows");
+        (part.mul_scalar(share), means.to_device(&home).mul_scalar(share))
+    });
+    let (loss, means) = sums
+        .reduce(|(sum, others), (part, means)| {
+            let there = sum.device();
+            (sum + part.to_device(&there), others + means)
+        })
+        .expect("a mini-batch has rows");
     let mut gradients = losses[0].1.scaled(loss).backward();
     let all = networks.iter_mut().zip(&losses).map(|(network, (_, loss))| {
         let own = loss.collect(network, &mut gradients);

@@ -350,7 +350,8 @@ pub(crate) fn epochs(
         progress.model.network_optimiser.memory.clear();
         progress.model.means_optimiser.memory.clear();
         checkpoint::write(path, experiment, &progress)?;
-        checkpoint::tidy(path);
+        // A finished run does not need the one before; if it stays, it costs space alone.
+        let _ = std::fs::remove_file(checkpoint::before(path));
     }
     Ok(finish(experiment, progress))
 }
