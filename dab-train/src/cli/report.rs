@@ -16,7 +16,7 @@ use crate::{
         rows::{Layout, RowReader, RowSource, TextFormat},
     },
     export::{model_file::ModelFile, names},
-    measure::{comparison::on_features, metrics::ScoreReport},
+    measure::{assessed::JudgedSet, comparison::on_features, metrics::ScoreReport},
     report::{Extras, Report, contest::Method, own, subject::Subject},
     support::{files::save, random::Random},
 };
@@ -132,7 +132,9 @@ pub fn run(args: &Args) -> Result<()> {
         }
         None => Vec::new(),
     };
-    let subject = Subject::new(file.clone(), &data, targets, &ood)?;
+    let ood = ood.iter().map(|(name, inputs)| JudgedSet::new(name, &model, inputs));
+    let (ood, test) = (ood.collect::<Result<Vec<_>>>()?, JudgedSet::new("test", &model, &data)?);
+    let subject = Subject::new(file.clone(), test, targets, ood)?;
     let mut methods = Vec::new();
     if !compared.is_empty() {
         methods = own([&subject])?;

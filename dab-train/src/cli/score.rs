@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use dab_core::{Model, Task};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 
 #[cfg(feature = "parquet")]
 use self::lines::{CHANNELS, FIXED, INVALID};
@@ -32,6 +32,7 @@ use self::{
 use super::{
     input::{InputArgs, RateArgs},
     pictures::{NetworkArgs, Place, are_pictures},
+    progress::styled,
     text::plural,
 };
 use crate::{
@@ -301,9 +302,5 @@ fn progress_bar(to_file: bool, start: ReadProgress) -> ProgressBar {
         (Some(_), false) => "{wide_bar} {human_pos}/{human_len} rows {eta}",
         (None, _) => "{spinner} {bytes}",
     };
-    let bar = start.total.map_or_else(ProgressBar::new_spinner, ProgressBar::new);
-    match ProgressStyle::with_template(template) {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
-    }
+    styled(start.total.map_or_else(ProgressBar::new_spinner, ProgressBar::new), template)
 }
