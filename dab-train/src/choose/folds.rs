@@ -125,11 +125,7 @@ pub fn clusters(inputs: &Table, rows: &Rows, most: impl Fn(usize) -> usize, seed
     let standardised = Scale::fit(inputs).apply(inputs);
     let centres = kmeans::centres(&standardised, CLUSTERS, &mut Random::new(seed, "fit/clusters")).0;
     let distance = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f32>();
-    let nearest = |row: &[f32]| {
-        let by_distance =
-            |a: &usize, b: &usize| distance(row, centres.row(*a)).total_cmp(&distance(row, centres.row(*b)));
-        (0..centres.rows).min_by(by_distance).unwrap_or(0) as u32
-    };
+    let nearest = |row| kmeans::least(centres.iter().map(|centre| distance(row, centre))) as u32;
     let labels: Vec<u32> = standardised.iter().map(nearest).collect();
     let mut all = classes_left_out(inputs, &labels, rows, seed);
     for (index, fold) in all.iter_mut().enumerate() {

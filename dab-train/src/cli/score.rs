@@ -20,7 +20,7 @@ use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use dab_core::{Model, Task};
+use dab_core::Task;
 use indicatif::ProgressBar;
 
 #[cfg(feature = "parquet")]
@@ -221,8 +221,13 @@ pub fn run(args: &Args) -> Result<()> {
             .with_context(|| format!("`{}`", place.model.display()))?;
         return pictures::run(args, &eye, &artifact, &model);
     }
+    #[cfg(feature = "parquet")]
     if let Some(output) = args.parquet()? {
-        return into_parquet(args, &artifact, &model, output);
+        return parquet::run(args, &artifact, &model, output);
+    }
+    #[cfg(not(feature = "parquet"))]
+    if args.parquet()?.is_some() {
+        bail!("{}", crate::data::rows::parquet::WITHOUT_PARQUET);
     }
     let mut rows = args.input.open(&artifact, &model)?;
     let write_error = || args.write_error();
@@ -280,16 +285,6 @@ pub fn run(args: &Args) -> Result<()> {
     progress.finish_and_clear();
     count.tell(&args.input.source().to_string(), "row");
     Ok(())
-}
-
-#[cfg(feature = "parquet")]
-fn into_parquet(args: &Args, artifact: &ModelFile, model: &Model<'_>, output: &Path) -> Result<()> {
-    parquet::run(args, artifact, model, output)
-}
-
-#[cfg(not(feature = "parquet"))]
-fn into_parquet(_: &Args, _: &ModelFile, _: &Model<'_>, _: &Path) -> Result<()> {
-    bail!("{}", crate::data::rows::parquet::WITHOUT_PARQUET)
 }
 
 /// Only for eyes: on a terminal, and not between the lines of a table on the same terminal.

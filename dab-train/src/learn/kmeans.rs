@@ -101,7 +101,7 @@ fn lloyd(
 }
 
 /// Where the least of some numbers is, the first among equals.
-fn least<T: PartialOrd>(numbers: impl Iterator<Item = T>) -> usize {
+pub fn least<T: PartialOrd>(numbers: impl Iterator<Item = T>) -> usize {
     let order = |a: &(usize, T), b: &(usize, T)| a.1.partial_cmp(&b.1).unwrap_or(Ordering::Equal);
     numbers.enumerate().min_by(order).map_or(0, |(place, _)| place)
 }

@@ -141,10 +141,7 @@ impl Codes {
 
     /// The code that is nearest to every row of z.
     pub fn members(&self, latent: &Table) -> Vec<u32> {
-        self.each(latent, |distances| {
-            let by_distance = |a: &usize, b: &usize| distances[*a].total_cmp(&distances[*b]);
-            (0..distances.len()).min_by(by_distance).unwrap_or(0) as u32
-        })
+        self.each(latent, |distances| kmeans::least(distances.iter()) as u32)
     }
 
     /// What z is to be multiplied by so that the nearest code of a familiar row is one standard deviation away in each
