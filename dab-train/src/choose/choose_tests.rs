@@ -19,8 +19,7 @@ pub(super) fn ring(rows: usize, classes: u32, unit: f32) -> (Table, Vec<u32>) {
 }
 
 fn rows(labels: &[u32], classes: usize) -> Rows {
-    let mut counts = vec![0; classes];
-    labels.iter().for_each(|&label| counts[label as usize] += 1);
+    let counts = crate::data::count_labels(labels, classes);
     Rows { inputs: 8, outputs: classes, counts, strings: 64, int8: false }
 }
 

@@ -9,13 +9,13 @@ use dab_core::channels::{Form, Tail, Tails};
 
 use super::{
     folds::Fold,
-    plan::{self, Size},
+    plan::{self, Filling, Size},
 };
 use crate::{
     config::retrofit::Norm,
     data::Table,
     learn::retrofit::{Affine, Codes, Prepare, Spread, energy, spread_around, usual_logits},
-    measure::metrics::{Detection, Positive},
+    measure::metrics,
 };
 
 /// The ridge whose latent means the decoder reads.
@@ -36,7 +36,6 @@ pub struct Judged {
 
 impl Judged {
     /// u, and E where there are logits.
-    #[must_use]
     pub const fn new(distance: Both<Vec<f32>>, energy: Option<Both<Vec<f32>>>) -> Self {
         Self { distance, energy }
     }
@@ -73,7 +72,25 @@ pub fn auroc(views: &[&Both<Vec<f32>>]) -> Result<f64> {
             .map(|row| views.iter().map(|view| view[side][row]).sum::<f32>() / views.len() as f32)
             .collect()
     };
-    Ok(Detection::new(Positive::OutOfDistribution, &mean(0), &mean(1))?.auroc)
+    metrics::auroc(&mean(0), &mean(1))
+}
+
+/// g of known and hidden rows by each view of a model whose file has `flash` bytes, fitted to a fold: its norm, ridge, filling and
+/// form. None when they do not fit into the flash of the fold.
+pub fn surprises(
+    fold: &Fold,
+    views: &[(Norm, f64, Filling, Form)],
+    flash: Option<u64>,
+    seed: u64,
+) -> Result<Option<Vec<Both<Vec<f32>>>>> {
+    let room = flash.map(|flash| fold.rows.room(flash) / views.len().max(1) as u64);
+    let mut all = Vec::new();
+    for &(norm, ridge, filling, form) in views {
+        let judged = judge(fold, norm, &[ridge], &[fold.rows.size(norm, room, filling)], seed)?;
+        let Some(Some(judged)) = judged.first() else { return Ok(None) };
+        all.push(judged.surprise(form)?);
+    }
+    Ok(Some(all))
 }
 
 /// The ridge of a view of `dim` axes that asks for `ridge`: leading axes after a strong whitening are those of noise.
@@ -137,9 +154,7 @@ fn energies_of(
     if fold.classes < 2 {
         return Ok(None);
     }
-    let (weight, bias) = usual_logits(&head.apply(fit), &fold.labels, fold.classes)?.layer();
-    let narrow = |values: Vec<f64>| values.into_iter().map(|x| x as f32).collect();
-    let decoder = Affine { weight: narrow(weight), bias: narrow(bias) };
+    let decoder = Affine::from(usual_logits(&head.apply(fit), &fold.labels, fold.classes)?.layer());
     Ok(Some([known, hidden].map(|rows| energy(&decoder.apply(&head.apply(rows))))))
 }
 

@@ -45,7 +45,6 @@ pub struct Prepare {
 
 impl Prepare {
     /// The statistics of `inputs` that `norm` needs.
-    #[must_use]
     pub fn fit(norm: Norm, inputs: &Table) -> Self {
         let (columns, constant) = match norm.has_columns() {
             true => {
@@ -58,7 +57,6 @@ impl Prepare {
     }
 
     /// `head` without eyes for columns that were constant: they have no unit to be measured in.
-    #[must_use]
     pub fn blinded(&self, mut head: Affine) -> Affine {
         for row in head.weight.chunks_exact_mut(self.constant.len().max(1)) {
             row.iter_mut().zip(&self.constant).filter(|(_, constant)| **constant).for_each(|(w, _)| *w = 0.0);
@@ -67,7 +65,6 @@ impl Prepare {
     }
 
     /// x̂ of every row.
-    #[must_use]
     pub fn apply(&self, inputs: &Table) -> Table {
         let mut table = self.columns.as_ref().map_or_else(|| inputs.clone(), |scale| scale.apply(inputs));
         if self.l2 {
@@ -95,7 +92,6 @@ pub struct Codes {
 
 impl Codes {
     /// Up to `each` centres of the rows of every class; `stream` names the random numbers.
-    #[must_use]
     pub fn fit(latent: &Table, labels: &[u32], classes: usize, each: usize, seed: u64, stream: &str) -> Self {
         Self::fit_by(latent, labels, classes, |_| each, seed, stream)
     }
@@ -133,30 +129,24 @@ impl Codes {
     }
 
     /// u of every row of z (E4–E6).
-    #[must_use]
     pub fn uncertainty(&self, latent: &Table, alpha: f64) -> Vec<f32> {
         let log_priors: Vec<f32> = self.priors.iter().map(|p| p.ln() as f32).collect();
         self.each(latent, |distances| expected(distances, &log_priors, alpha as f32))
     }
 
     /// The distance of every row of z from its nearest code.
-    #[must_use]
     pub fn nearest(&self, latent: &Table) -> Vec<f32> {
         self.each(latent, |distances| distances.iter().copied().fold(f32::INFINITY, f32::min))
     }
 
     /// The code that is nearest to every row of z.
-    fn members(&self, latent: &Table) -> Vec<u32> {
-        self.each(latent, |distances| {
-            let by_distance = |a: &usize, b: &usize| distances[*a].total_cmp(&distances[*b]);
-            (0..distances.len()).min_by(by_distance).unwrap_or(0) as u32
-        })
+    pub fn members(&self, latent: &Table) -> Vec<u32> {
+        self.each(latent, |distances| kmeans::least(distances.iter()) as u32)
     }
 
     /// What z is to be multiplied by so that the nearest code of a familiar row is one standard deviation away in each
     /// dimension, on average: distances of views with different norms and numbers of codes are then alike, and α means the
     /// same in all.
-    #[must_use]
     pub fn scale(&self, familiar: &Table) -> f32 {
         let nearest = self.nearest(familiar);
         let mean = nearest.iter().map(|&d| f64::from(d)).sum::<f64>() / nearest.len().max(1) as f64;
@@ -219,7 +209,6 @@ fn expected(distances: &[f32], log_priors: &[f32], alpha: f32) -> f32 {
 }
 
 /// −ln Σ e^l of every row of logits.
-#[must_use]
 pub fn energy(logits: &Table) -> Vec<f32> {
     let of = |row: &[f32]| {
         let top = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
@@ -314,13 +303,11 @@ impl Fitted {
     }
 
     /// z of raw inputs.
-    #[must_use]
     pub fn latent(&self, inputs: &Table) -> Table {
         self.head.apply(&self.prepare.apply(inputs))
     }
 
     /// u of raw inputs in f64, from the numbers that the file holds.
-    #[must_use]
     pub fn exact(&self, inputs: &Table) -> Vec<f32> {
         let prepared = self.prepare.apply(inputs);
         let (cols, dim) = (inputs.cols, self.head.outputs());
