@@ -86,7 +86,8 @@ pub fn surprises(
     let room = flash.map(|flash| fold.rows.room(flash) / views.len().max(1) as u64);
     let mut all = Vec::new();
     for &(norm, ridge, filling, form) in views {
-        let judged = judge(fold, norm, &[ridge], &[fold.rows.size(norm, room, filling)], seed)?;
+        let Some(size) = fold.rows.size(norm, room, filling) else { return Ok(None) };
+        let judged = judge(fold, norm, &[sound(ridge, size.dim, fold.fit.cols)], &[Some(size)], seed)?;
         let Some(Some(judged)) = judged.first() else { return Ok(None) };
         all.push(judged.surprise(form)?);
     }
@@ -117,7 +118,7 @@ pub fn judge(
     let mut energies: Vec<(usize, Option<Both<Vec<f32>>>)> = Vec::new();
     for size in sizes.iter().flatten() {
         if energies.iter().all(|(dim, _)| *dim != size.dim) {
-            let head = prepare.blinded(spread.rotated(DECODER_RIDGE, size.dim));
+            let head = spread.rotated(DECODER_RIDGE, size.dim);
             energies.push((size.dim, energies_of(fold, &head, [&fit, &known, &hidden])?));
         }
     }
@@ -125,7 +126,7 @@ pub fn judge(
     for size in sizes {
         let each = size.map_or(1, |size| size.each);
         let labels = (&*fold.labels, fold.classes);
-        spreads.push(spread_around(spread.clone(), (&prepare, &fit), labels, each, seed)?);
+        spreads.push(spread_around(spread.clone(), &fit, labels, each, seed)?);
     }
     let mut all = Vec::new();
     for &ridge in ridges {
@@ -134,7 +135,7 @@ pub fn judge(
                 all.push(None);
                 continue;
             };
-            let head = prepare.blinded(spread.whitening(ridge, Some(size.dim)));
+            let head = spread.whitening(ridge, Some(size.dim));
             let latents = [&fit, &known, &hidden].map(|rows| head.apply(rows));
             let distance = distances(fold, norm, size, latents, seed);
             let energy =

@@ -188,6 +188,21 @@ fn most_views(rows: &Rows, norms: &[Norm], flash: Option<u64>) -> u64 {
     (1..=VIEWS.min((kinds * norms.len()) as u64)).rev().find(|&views| fits(views)).unwrap_or(1)
 }
 
+/// What nobody sees in a model whose views all leave axes out: in words, with the flash that would keep every axis.
+pub fn blind_axes(views: &[ViewConfig], rows: &Rows, own_head: bool) -> Option<String> {
+    let kept = views.iter().map(|view| rows.of(view).dim).max()?;
+    if kept >= rows.inputs {
+        return None;
+    }
+    let whole: Vec<ViewConfig> = views.iter().map(|view| ViewConfig { rank: None, ..view.clone() }).collect();
+    let kilobytes = rows.bytes(&whole, own_head).div_ceil(1 << 10);
+    Some(format!(
+        "the model keeps {kept} of {} axes: an input that differs from familiar ones along the others alone, such as by one \
+         broken sensor, may be called familiar; --flash {kilobytes}K has room for every axis",
+        rows.inputs
+    ))
+}
+
 fn view(candidate: &Candidate, rows: &Rows, room: Option<u64>) -> Option<ViewConfig> {
     let size = rows.size(candidate.norm, room, candidate.filling())?;
     Some(ViewConfig {

@@ -12,7 +12,7 @@ use anyhow::Result;
 use super::whitening::{Affine, Spread};
 use crate::{
     config::retrofit::{Norm, ViewConfig},
-    data::{ColumnStats, Scale, Table},
+    data::{Scale, Table},
     learn::kmeans,
     support::{
         matrix::{View, product},
@@ -23,6 +23,9 @@ use crate::{
 
 /// Rows of a unit of parallel work.
 const BLOCK: usize = 256;
+
+/// Unit of a column that was constant in training, as a share of its value.
+const CONSTANT_UNIT: f64 = 0.1;
 
 /// Rows that k-means looks at, at most.
 const ROWS: usize = 20_000;
@@ -37,8 +40,6 @@ const LOCAL_RIDGE: f64 = 1.0;
 pub struct Prepare {
     /// Column means and deviations, where the norm asks for them.
     pub columns: Option<Scale>,
-    /// Where columns are standardised: those that had nothing to divide by.
-    constant: Vec<bool>,
     /// Whether rows are divided by their length.
     pub l2: bool,
 }
@@ -46,22 +47,22 @@ pub struct Prepare {
 impl Prepare {
     /// The statistics of `inputs` that `norm` needs.
     pub fn fit(norm: Norm, inputs: &Table) -> Self {
-        let (columns, constant) = match norm.has_columns() {
-            true => {
-                let constant = inputs.column_stats().iter().map(ColumnStats::is_constant).collect();
-                (Some(Scale::fit(inputs)), constant)
-            }
-            false => (None, Vec::new()),
-        };
-        Self { columns, constant, l2: norm.has_length() }
+        let columns = norm.has_columns().then(|| Self::units(inputs));
+        Self { columns, l2: norm.has_length() }
     }
 
-    /// `head` without eyes for columns that were constant: they have no unit to be measured in.
-    pub fn blinded(&self, mut head: Affine) -> Affine {
-        for row in head.weight.chunks_exact_mut(self.constant.len().max(1)) {
-            row.iter_mut().zip(&self.constant).filter(|(_, constant)| **constant).for_each(|(w, _)| *w = 0.0);
+    /// Means and deviations of columns. One that was constant in training has no deviation, but an input that moves it is strange:
+    /// its unit is a share of its value, or what other columns have if that is 0.
+    fn units(inputs: &Table) -> Scale {
+        let (stats, mut scale) = (inputs.column_stats(), Scale::fit(inputs));
+        let mut others: Vec<f64> = stats.iter().filter(|one| !one.is_constant()).map(|one| one.std).collect();
+        others.sort_by(f64::total_cmp);
+        let usual = others.get(others.len() / 2).copied().unwrap_or(1.0);
+        for (std, column) in scale.std.iter_mut().zip(&stats).filter(|(_, column)| column.is_constant()) {
+            let unit = if column.mean == 0.0 { usual } else { CONSTANT_UNIT * column.mean.abs() };
+            *std = unit as f32;
         }
-        head
+        scale
     }
 
     /// x̂ of every row.
@@ -226,7 +227,7 @@ pub fn energy(logits: &Table) -> Vec<f32> {
 /// As [`Spread::fit`].
 pub fn spread_around(
     whole: Spread,
-    (prepare, prepared): (&Prepare, &Table),
+    prepared: &Table,
     (labels, classes): (&[u32], usize),
     each: usize,
     seed: u64,
@@ -234,7 +235,7 @@ pub fn spread_around(
     if each < 2 {
         return Ok(whole);
     }
-    let latent = prepare.blinded(whole.whitening(LOCAL_RIDGE, None)).apply(prepared);
+    let latent = whole.whitening(LOCAL_RIDGE, None).apply(prepared);
     let clusters = |rows: usize| each.min(rows / LOCAL_ROWS).max(1);
     let codes = Codes::fit_by(&latent, labels, classes, clusters, seed, "fit/spread");
     Spread::fit(prepared, &codes.members(&latent), codes.means.rows)
@@ -272,8 +273,8 @@ impl Fitted {
         let prepare = Prepare::fit(config.norm, inputs);
         let prepared = prepare.apply(inputs);
         let whole = Spread::fit(&prepared, labels, classes)?;
-        let spread = spread_around(whole, (&prepare, &prepared), (labels, classes), config.codes, seed)?;
-        let head = prepare.blinded(spread.whitening(config.ridge, config.rank));
+        let spread = spread_around(whole, &prepared, (labels, classes), config.codes, seed)?;
+        let head = spread.whitening(config.ridge, config.rank);
         let latent = head.apply(&prepared);
         let stream = format!("fit/codes/{}/{}", config.norm.name(), config.codes);
         let codes = Codes::fit(&latent, labels, classes, config.codes, seed, &stream);
@@ -381,10 +382,10 @@ mod tests {
             [100.0 * (index % 2) as f32 + random.normal() as f32, 3.0 * random.normal() as f32]
         };
         let inputs = Table::from_rows(&(0..400).map(row).collect::<Vec<_>>()).unwrap();
-        let (labels, prepare) = (vec![0; 400], Prepare::fit(Norm::Raw, &inputs));
+        let labels = vec![0; 400];
         let apart = |each: usize| {
             let whole = Spread::fit(&inputs, &labels, 1).unwrap();
-            let spread = spread_around(whole, (&prepare, &inputs), (&labels, 1), each, 0).unwrap();
+            let spread = spread_around(whole, &inputs, (&labels, 1), each, 0).unwrap();
             let z = spread.whitening(0.0, None).apply(&inputs);
             let mean = |first: usize, axis: usize| {
                 (first..400).step_by(2).map(|row| z.row(row)[axis]).sum::<f32>() / 200.0
@@ -406,6 +407,27 @@ mod tests {
         view.lift(2.0);
         for (before, after) in before.iter().zip(view.exact(&inputs)) {
             assert!((after - before - 2.0).abs() < 1e-4, "{before} {after}");
+        }
+    }
+
+    #[test]
+    fn a_column_that_never_moved_is_strange_when_it_does() {
+        let (inputs, labels) = rows(600);
+        for constant in [0.0, 7.0, -3e6] {
+            let with = |row: &[f32], value: f32| -> Vec<f32> { row.iter().copied().chain([value]).collect() };
+            let table = |value: f32| {
+                Table::from_rows(&inputs.iter().map(|row| with(row, value)).collect::<Vec<_>>()).unwrap()
+            };
+            let config = ViewConfig { norm: Norm::Columns, ridge: 0.1, ..ViewConfig::default() };
+            let view = Fitted::fit(&config, &table(constant), &labels, 3, 0).unwrap();
+            let familiar = view.exact(&table(constant));
+            let largest = familiar.iter().copied().fold(0.0, f32::max);
+            // Ten units of what moves: the other columns have a deviation of about 2.6.
+            let moved = constant + if constant == 0.0 { 26.0 } else { constant };
+            assert!(view.exact(&table(moved)).iter().all(|&u| u > 2.0 * largest), "{constant}: {largest}");
+            // What rounding may do is not strange.
+            let near = view.exact(&table(constant * (1.0 + 1e-6)));
+            assert!(near.iter().zip(&familiar).all(|(a, b)| (a - b).abs() < 1e-2 * b.max(1.0)), "{constant}");
         }
     }
 
