@@ -275,7 +275,7 @@ impl<'a> Model<'a> {
     /// [`softmax`](crate::layers::softmax) makes probabilities of them).
     ///
     /// # Errors
-    /// As [`Model::assess`], and when `outputs` has not exactly the length of the model's outputs.
+    /// As [`Model::assess`], and when `outputs` does not have exactly the length of the model's outputs.
     pub fn predict_into(
         &self,
         input: &[f32],
@@ -315,7 +315,7 @@ impl<'a> Model<'a> {
     /// distance, and its surprise 0.
     ///
     /// # Errors
-    /// As [`Model::assess`], and when `views` has not exactly the length of the model's views.
+    /// As [`Model::assess`], and when `views` does not have exactly the length of the model's views.
     pub fn views_into(
         &self,
         input: &[f32],
@@ -340,7 +340,7 @@ impl<'a> Model<'a> {
     /// (sum 1), and what each latent dimension contributes to the uncertainty (nats, sum u).
     ///
     /// # Errors
-    /// As [`Model::assess`], and when a slice has not exactly the length `codes`, `codes`, `dim`.
+    /// As [`Model::assess`], and when a slice does not have exactly the length `codes`, `codes`, `dim`.
     pub fn explain_into(
         &self,
         input: &[f32],

@@ -189,6 +189,7 @@ pub fn run(
         let (mut warnings, rows) = (description.warnings, description.rows);
         for warning in useless(&task, &evaluation, &scores.test)
             .into_iter()
+            .chain(made.blind())
             .chain(broken(&evaluation.alarms))
             .chain(parity.warning())
         {
@@ -280,6 +281,14 @@ impl Made {
         }
         let views = Retrofitted::fit(views, &seen.train, None, experiment.seed)?;
         retrofit::beside(artifact::spec(&learnt.trained, info), &views, (*alone, *form), calibration)
+    }
+
+    /// What a computed model does not see, in words.
+    fn blind(&self) -> Option<String> {
+        match self {
+            Self::Learnt(_) => None,
+            Self::Computed(made) => made.blind.clone(),
+        }
     }
 
     /// Scores of all inputs, and what they are worth.

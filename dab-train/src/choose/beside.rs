@@ -15,7 +15,7 @@ use dab_core::channels::Form;
 use super::{
     FORMS, Wish, among,
     folds::{self, Fold},
-    judge::{Both, Judged, auroc, judge},
+    judge::{Both, Judged, auroc, surprises},
     least_bytes, norms,
     plan::{Filling, Rows},
     select::JOINED,
@@ -25,7 +25,7 @@ use crate::{
         Experiment,
         retrofit::{Beside, Norm, ViewConfig},
     },
-    data::{Split, Table, Targets},
+    data::{Split, Table, Targets, count_labels},
     export::artifact,
     learn::{
         logistic::Logistic,
@@ -89,9 +89,7 @@ fn network(
 /// What is known about the rows, and the folds that judge.
 fn cut(train: &Split, outputs: usize, hides: bool, seed: u64) -> (Rows, Vec<Fold>) {
     let (labels, count) = classes(&train.targets);
-    let mut counts = vec![0; count];
-    labels.iter().for_each(|&label| counts[label as usize] += 1);
-    let inputs = &train.inputs;
+    let (counts, inputs) = (count_labels(&labels, count), &train.inputs);
     let rows = Rows { inputs: inputs.cols, outputs, counts, strings: 0, int8: false };
     // The network's own distance makes a regression's band, so a code of the view may be a row.
     let mut folds = match hides {
@@ -100,25 +98,6 @@ fn cut(train: &Split, outputs: usize, hides: bool, seed: u64) -> (Rows, Vec<Fold
     };
     folds.truncate(if count > 1 { CLASS_FOLDS } else { FOLDS });
     (rows, folds)
-}
-
-/// g of known and hidden rows by each of the views, fitted to a fold; none when they do not fit into its flash.
-fn seen(
-    views: &[ViewConfig],
-    fold: &Fold,
-    flash: Option<u64>,
-    seed: u64,
-) -> Result<Option<Vec<Both<Vec<f32>>>>> {
-    let room = flash.map(|flash| fold.rows.room(flash) / views.len().max(1) as u64);
-    let mut all = Vec::new();
-    for view in views {
-        let filling = if view.codes > 1 { Filling::Full } else { Filling::Single };
-        let size = fold.rows.size(view.norm, room, filling);
-        let judged = judge(fold, view.norm, &[view.ridge], &[size], seed)?;
-        let Some(Some(judged)) = judged.first() else { return Ok(None) };
-        all.push(judged.surprise(view.form)?);
-    }
-    Ok(Some(all))
 }
 
 /// Views beside a network, chosen on training rows, and why.
@@ -157,13 +136,13 @@ pub fn beside(
     let Ok(choice) = among(&folds, &norms, &[Form::Distance], &rows, &left, &|_, _| ()) else {
         return Ok((Beside::default(), Vec::new()));
     };
-    let mut views_say = Vec::new();
-    for fold in &folds {
-        let Some(said) = seen(&choice.views, fold, left.flash, wish.seed)? else {
-            return Ok((Beside::default(), Vec::new()));
-        };
-        views_say.push(said);
-    }
+    let filling = |view: &ViewConfig| if view.codes > 1 { Filling::Full } else { Filling::Single };
+    let views = choice.views.iter().map(|view| (view.norm, view.ridge, filling(view), view.form));
+    let views: Vec<_> = views.collect();
+    let seen = folds.iter().map(|fold| surprises(fold, &views, left.flash, wish.seed));
+    let Some(views_say) = seen.collect::<Result<Option<Vec<_>>>>()? else {
+        return Ok((Beside::default(), Vec::new()));
+    };
     // What the network's own score is made of: the energy of its logits, where there are any, if that finds more.
     let forms = if hides { &FORMS[..] } else { &[Form::Distance] };
     let mut best: Option<(Form, [f64; 3])> = None;

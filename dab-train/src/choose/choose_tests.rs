@@ -19,8 +19,7 @@ pub(super) fn ring(rows: usize, classes: u32, unit: f32) -> (Table, Vec<u32>) {
 }
 
 fn rows(labels: &[u32], classes: usize) -> Rows {
-    let mut counts = vec![0; classes];
-    labels.iter().for_each(|&label| counts[label as usize] += 1);
+    let counts = crate::data::count_labels(labels, classes);
     Rows { inputs: 8, outputs: classes, counts, strings: 64, int8: false }
 }
 
@@ -102,6 +101,18 @@ fn a_wrong_gain_is_seen_although_length_one_finds_all_hidden_classes() {
     let choice = choose(&inputs, &labels, &rows(&labels, 6), &wish(Some(64 << 10)), &|_, _| ()).unwrap();
     assert_eq!(choice.views[0].norm, Norm::L2, "{choice:?}");
     assert!(choice.views.len() > 1 && choice.views.iter().any(|view| view.norm != Norm::L2), "{choice:?}");
+}
+
+#[test]
+fn axes_that_no_view_keeps_are_told() {
+    let known = Rows { inputs: 40, ..rows(&[0, 0, 1, 1], 2) };
+    let view = |rank| ViewConfig { rank, codes: 2, ..ViewConfig::default() };
+    assert_eq!(blind_axes(&[view(Some(7)), view(None)], &known, false), None);
+    let words = blind_axes(&[view(Some(7)), view(Some(5))], &known, false).unwrap();
+    assert!(words.contains("7 of 40 axes"), "{words}");
+    let whole = [view(None), view(None)];
+    let kilobytes = known.bytes(&whole, false).div_ceil(1 << 10);
+    assert!(words.contains(&format!("--flash {kilobytes}K ")), "{words}");
 }
 
 #[test]

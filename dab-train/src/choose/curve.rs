@@ -5,8 +5,8 @@ use anyhow::Result;
 use super::{
     Candidate, Choice, Point, Wish,
     folds::Fold,
-    judge::{auroc, judge, sound},
-    plan::{Filling, Rows},
+    judge::{auroc, surprises},
+    plan::Rows,
     views,
 };
 use crate::{config::retrofit::ViewConfig, support::parallel::map_blocks};
@@ -21,19 +21,10 @@ pub(super) fn joined(
     flash: Option<u64>,
     seed: u64,
 ) -> Result<Option<f64>> {
-    let found = map_blocks(folds.len(), 1, |job| -> Result<Option<f64>> {
-        let fold = &folds[job.start];
-        let room = flash.map(|flash| fold.rows.room(flash) / chosen.len() as u64);
-        let mut views = Vec::new();
-        for candidate in chosen {
-            let filling = if candidate.deep { Filling::Full } else { Filling::Single };
-            let Some(size) = fold.rows.size(candidate.norm, room, filling) else { return Ok(None) };
-            let ridge = sound(candidate.ridge, size.dim, fold.fit.cols);
-            let found = judge(fold, candidate.norm, &[ridge], &[Some(size)], seed)?;
-            let Some(Some(found)) = found.first() else { return Ok(None) };
-            views.push(found.surprise(candidate.form)?);
-        }
-        auroc(&views.iter().collect::<Vec<_>>()).map(Some)
+    let views: Vec<_> = chosen.iter().map(|one| (one.norm, one.ridge, one.filling(), one.form)).collect();
+    let found = map_blocks(folds.len(), 1, |job| {
+        let seen = surprises(&folds[job.start], &views, flash, seed)?;
+        seen.map(|seen| auroc(&seen.iter().collect::<Vec<_>>())).transpose()
     });
     let each = found.into_iter().collect::<Result<Option<Vec<f64>>>>()?;
     Ok(each.map(|each| each.iter().sum::<f64>() / each.len().max(1) as f64))

@@ -10,7 +10,7 @@
 
 use super::plan::Rows;
 use crate::{
-    data::{Scale, Table, split},
+    data::{Scale, Table, count_labels, split},
     learn::kmeans,
     support::random::Random,
 };
@@ -62,7 +62,6 @@ fn thinned(labels: &[u32], rows: usize, random: &mut Random) -> Vec<usize> {
 }
 
 /// All cuts of training rows, about which `rows` is known; none when fewer than two classes have rows.
-#[must_use]
 pub fn folds(inputs: &Table, labels: &[u32], rows: &Rows, seed: u64) -> Vec<Fold> {
     let mut all = classes_left_out(inputs, labels, rows, seed);
     for (index, fold) in all.iter_mut().enumerate() {
@@ -122,16 +121,11 @@ fn classes_left_out(inputs: &Table, labels: &[u32], rows: &Rows, seed: u64) -> V
 /// Cuts of a regression's training rows: it has no classes, so clusters of its inputs play strangers, and rows that have one
 /// column of another row: these lie among the others, but break what holds between columns. What is known are rows of one kind;
 /// of so many rows, `most` says how many codes they may have.
-#[must_use]
 pub fn clusters(inputs: &Table, rows: &Rows, most: impl Fn(usize) -> usize, seed: u64) -> Vec<Fold> {
     let standardised = Scale::fit(inputs).apply(inputs);
     let centres = kmeans::centres(&standardised, CLUSTERS, &mut Random::new(seed, "fit/clusters")).0;
     let distance = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f32>();
-    let nearest = |row: &[f32]| {
-        let by_distance =
-            |a: &usize, b: &usize| distance(row, centres.row(*a)).total_cmp(&distance(row, centres.row(*b)));
-        (0..centres.rows).min_by(by_distance).unwrap_or(0) as u32
-    };
+    let nearest = |row| kmeans::least(centres.iter().map(|centre| distance(row, centre))) as u32;
     let labels: Vec<u32> = standardised.iter().map(nearest).collect();
     let mut all = classes_left_out(inputs, &labels, rows, seed);
     for (index, fold) in all.iter_mut().enumerate() {
@@ -181,8 +175,7 @@ fn cut(
     let dense: Vec<u32> = classes.iter().map(number).collect();
     let (fit, judge) = split::by_class(&dense, JUDGING, random);
     let labels: Vec<u32> = fit.iter().map(|&place| dense[place]).collect();
-    let mut counts = vec![0; names.len()];
-    labels.iter().for_each(|&label| counts[label as usize] += 1);
+    let counts = count_labels(&labels, names.len());
     let select =
         |places: &[usize]| inputs.select(&places.iter().map(|&place| rows[place]).collect::<Vec<_>>());
     let known = Rows { outputs: names.len(), counts, ..all.clone() };

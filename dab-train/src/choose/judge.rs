@@ -9,13 +9,13 @@ use dab_core::channels::{Form, Tail, Tails};
 
 use super::{
     folds::Fold,
-    plan::{self, Size},
+    plan::{self, Filling, Size},
 };
 use crate::{
     config::retrofit::Norm,
     data::Table,
     learn::retrofit::{Affine, Codes, Prepare, Spread, energy, spread_around, usual_logits},
-    measure::metrics::{Detection, Positive},
+    measure::metrics,
 };
 
 /// The ridge whose latent means the decoder reads.
@@ -36,7 +36,6 @@ pub struct Judged {
 
 impl Judged {
     /// u, and E where there are logits.
-    #[must_use]
     pub const fn new(distance: Both<Vec<f32>>, energy: Option<Both<Vec<f32>>>) -> Self {
         Self { distance, energy }
     }
@@ -73,7 +72,26 @@ pub fn auroc(views: &[&Both<Vec<f32>>]) -> Result<f64> {
             .map(|row| views.iter().map(|view| view[side][row]).sum::<f32>() / views.len() as f32)
             .collect()
     };
-    Ok(Detection::new(Positive::OutOfDistribution, &mean(0), &mean(1))?.auroc)
+    metrics::auroc(&mean(0), &mean(1))
+}
+
+/// g of known and hidden rows by each view of a model whose file has `flash` bytes, fitted to a fold: its norm, ridge, filling and
+/// form. None when they do not fit into the flash of the fold.
+pub fn surprises(
+    fold: &Fold,
+    views: &[(Norm, f64, Filling, Form)],
+    flash: Option<u64>,
+    seed: u64,
+) -> Result<Option<Vec<Both<Vec<f32>>>>> {
+    let room = flash.map(|flash| fold.rows.room(flash) / views.len().max(1) as u64);
+    let mut all = Vec::new();
+    for &(norm, ridge, filling, form) in views {
+        let Some(size) = fold.rows.size(norm, room, filling) else { return Ok(None) };
+        let judged = judge(fold, norm, &[sound(ridge, size.dim, fold.fit.cols)], &[Some(size)], seed)?;
+        let Some(Some(judged)) = judged.first() else { return Ok(None) };
+        all.push(judged.surprise(form)?);
+    }
+    Ok(Some(all))
 }
 
 /// The ridge of a view of `dim` axes that asks for `ridge`: leading axes after a strong whitening are those of noise.
@@ -100,7 +118,7 @@ pub fn judge(
     let mut energies: Vec<(usize, Option<Both<Vec<f32>>>)> = Vec::new();
     for size in sizes.iter().flatten() {
         if energies.iter().all(|(dim, _)| *dim != size.dim) {
-            let head = prepare.blinded(spread.rotated(DECODER_RIDGE, size.dim));
+            let head = spread.rotated(DECODER_RIDGE, size.dim);
             energies.push((size.dim, energies_of(fold, &head, [&fit, &known, &hidden])?));
         }
     }
@@ -108,7 +126,7 @@ pub fn judge(
     for size in sizes {
         let each = size.map_or(1, |size| size.each);
         let labels = (&*fold.labels, fold.classes);
-        spreads.push(spread_around(spread.clone(), (&prepare, &fit), labels, each, seed)?);
+        spreads.push(spread_around(spread.clone(), &fit, labels, each, seed)?);
     }
     let mut all = Vec::new();
     for &ridge in ridges {
@@ -117,7 +135,7 @@ pub fn judge(
                 all.push(None);
                 continue;
             };
-            let head = prepare.blinded(spread.whitening(ridge, Some(size.dim)));
+            let head = spread.whitening(ridge, Some(size.dim));
             let latents = [&fit, &known, &hidden].map(|rows| head.apply(rows));
             let distance = distances(fold, norm, size, latents, seed);
             let energy =
@@ -137,9 +155,7 @@ fn energies_of(
     if fold.classes < 2 {
         return Ok(None);
     }
-    let (weight, bias) = usual_logits(&head.apply(fit), &fold.labels, fold.classes)?.layer();
-    let narrow = |values: Vec<f64>| values.into_iter().map(|x| x as f32).collect();
-    let decoder = Affine { weight: narrow(weight), bias: narrow(bias) };
+    let decoder = Affine::from(usual_logits(&head.apply(fit), &fold.labels, fold.classes)?.layer());
     Ok(Some([known, hidden].map(|rows| energy(&decoder.apply(&head.apply(rows))))))
 }
 

@@ -95,6 +95,16 @@ pub struct Candidate {
 }
 
 impl Candidate {
+    /// One that nobody has judged.
+    fn untried(norm: Norm, ridge: f64, deep: bool, form: Form) -> Self {
+        Self { norm, ridge, deep, full_rank: true, form, auroc: f64::NAN }
+    }
+
+    /// How many codes it has.
+    fn filling(&self) -> Filling {
+        if self.deep { Filling::Full } else { Filling::Single }
+    }
+
     /// Its norm, and whether it whitens: what the two see differs. A regression has one view, and no kinds.
     fn kind(&self, classes: usize) -> (Norm, bool) {
         (self.norm, classes > 1 && self.ridge < WHITENS)
@@ -147,7 +157,6 @@ pub struct Choice {
 pub type Progress<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
 /// The norms that may serve: one that mixes units, or makes nothing new, is none.
-#[must_use]
 pub fn norms(inputs: &Table) -> Vec<Norm> {
     let variances: Vec<f64> = inputs.column_stats().iter().map(|column| column.std.powi(2)).collect();
     let (sum, squares): (f64, f64) = (variances.iter().sum(), variances.iter().map(|v| v * v).sum());
@@ -164,7 +173,6 @@ pub fn norms(inputs: &Table) -> Vec<Norm> {
 }
 
 /// Whether a file of `flash` bytes keeps more axes with weights of one byte than with floats.
-#[must_use]
 pub fn wants_bytes(inputs: &Table, rows: &Rows, flash: Option<u64>) -> bool {
     rows.lacks_axes(flash, most_views(rows, &norms(inputs), flash))
 }
@@ -180,9 +188,23 @@ fn most_views(rows: &Rows, norms: &[Norm], flash: Option<u64>) -> u64 {
     (1..=VIEWS.min((kinds * norms.len()) as u64)).rev().find(|&views| fits(views)).unwrap_or(1)
 }
 
+/// What nobody sees in a model whose views all leave axes out: in words, with the flash that would keep every axis.
+pub fn blind_axes(views: &[ViewConfig], rows: &Rows, own_head: bool) -> Option<String> {
+    let kept = views.iter().map(|view| rows.of(view).dim).max()?;
+    if kept >= rows.inputs {
+        return None;
+    }
+    let whole: Vec<ViewConfig> = views.iter().map(|view| ViewConfig { rank: None, ..view.clone() }).collect();
+    let kilobytes = rows.bytes(&whole, own_head).div_ceil(1 << 10);
+    Some(format!(
+        "the model keeps {kept} of {} axes: an input that differs from familiar ones along the others alone, such as by one \
+         broken sensor, may be called familiar; --flash {kilobytes}K has room for every axis",
+        rows.inputs
+    ))
+}
+
 fn view(candidate: &Candidate, rows: &Rows, room: Option<u64>) -> Option<ViewConfig> {
-    let filling = if candidate.deep { Filling::Full } else { Filling::Single };
-    let size = rows.size(candidate.norm, room, filling)?;
+    let size = rows.size(candidate.norm, room, candidate.filling())?;
     Some(ViewConfig {
         norm: candidate.norm,
         ridge: judge::sound(candidate.ridge, size.dim, rows.inputs),
@@ -191,6 +213,12 @@ fn view(candidate: &Candidate, rows: &Rows, room: Option<u64>) -> Option<ViewCon
         alpha: alpha(size.dim),
         form: candidate.form,
     })
+}
+
+/// The views of candidates that nobody has judged, and why these.
+fn unjudged(chosen: &[Candidate], rows: &Rows, wish: &Wish, why: &str) -> Result<Choice> {
+    let views = views(chosen, rows, wish.flash).ok_or_else(|| too_small(rows, wish.flash))?;
+    Ok(sized(Choice { views, reasons: vec![why.to_owned()], ..Choice::default() }, rows, wish))
 }
 
 /// Views of all candidates in a file of `flash` bytes; none when one of them does not fit.
@@ -220,8 +248,7 @@ fn too_small(rows: &Rows, flash: Option<u64>) -> anyhow::Error {
 /// When they do not fit into the flash.
 pub fn fixed(inputs: &Table, rows: &Rows, wish: &Wish) -> Result<Choice> {
     let all = norms(inputs);
-    let untried =
-        |norm, ridge, deep, form| Candidate { norm, ridge, deep, full_rank: true, form, auroc: f64::NAN };
+    let untried = Candidate::untried;
     let mut chosen = if all.len() == 1 {
         vec![untried(Norm::Columns, FIXED_RIDGE, true, Form::Distance)]
     } else if rows.inputs >= DEEP_FEATURES && rows.classes() > 2 {
@@ -235,15 +262,11 @@ pub fn fixed(inputs: &Table, rows: &Rows, wish: &Wish) -> Result<Choice> {
             untried(Norm::Columns, FIXED_RIDGE, true, Form::Distance),
         ]
     };
-    let most = most_views(rows, &all, wish.flash) as usize;
-    chosen.truncate(most);
-    let views = views(&chosen, rows, wish.flash).ok_or_else(|| too_small(rows, wish.flash))?;
-    let reasons = vec!["fixed views: nothing was tried (--fast)".to_owned()];
-    Ok(sized(Choice { views, reasons, ..Choice::default() }, rows, wish))
+    chosen.truncate(most_views(rows, &all, wish.flash) as usize);
+    unjudged(&chosen, rows, wish, "fixed views: nothing was tried (--fast)")
 }
 
 /// Views that an experiment has: nothing was tried.
-#[must_use]
 pub fn given(views: Vec<ViewConfig>, rows: &Rows, wish: &Wish) -> Choice {
     let reasons = vec!["the experiment has these views".to_owned()];
     sized(Choice { views, reasons, ..Choice::default() }, rows, wish)
@@ -294,16 +317,7 @@ pub fn choose_clusters(inputs: &Table, rows: &Rows, wish: &Wish, progress: Progr
 /// # Errors
 /// When it does not fit into the flash.
 pub fn one_code(rows: &Rows, wish: &Wish, why: &str) -> Result<Choice> {
-    let candidate = Candidate {
-        norm: Norm::Columns,
-        ridge: FIXED_RIDGE,
-        deep: false,
-        full_rank: true,
-        form: Form::Distance,
-        auroc: f64::NAN,
-    };
-    let views = views(&[candidate], rows, wish.flash).ok_or_else(|| too_small(rows, wish.flash))?;
-    Ok(sized(Choice { views, reasons: vec![why.to_owned()], ..Choice::default() }, rows, wish))
+    unjudged(&[Candidate::untried(Norm::Columns, FIXED_RIDGE, false, Form::Distance)], rows, wish, why)
 }
 
 /// Chooses by folds among norms and forms.

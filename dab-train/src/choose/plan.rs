@@ -62,13 +62,11 @@ pub enum Filling {
 
 impl Rows {
     /// Classes that have rows.
-    #[must_use]
     pub fn classes(&self) -> usize {
         self.counts.iter().filter(|&&count| count > 0).count()
     }
 
     /// Bytes that views may share in a file of `flash` bytes.
-    #[must_use]
     pub fn room(&self, flash: u64) -> u64 {
         flash.saturating_sub(self.overhead())
     }
@@ -78,7 +76,6 @@ impl Rows {
     }
 
     /// The largest view of `room` bytes; `None` when not even one code a class fits.
-    #[must_use]
     pub fn size(&self, norm: Norm, room: Option<u64>, filling: Filling) -> Option<Size> {
         let (inputs, classes, rows) = (self.inputs, self.classes(), self.counts.iter().sum::<usize>());
         let most = inputs.min(MOST_AXES);
@@ -119,7 +116,6 @@ impl Rows {
     }
 
     /// Whether floats leave axes out that bytes may keep, when `views` views share a file of `flash` bytes.
-    #[must_use]
     pub fn lacks_axes(&self, flash: Option<u64>, views: u64) -> bool {
         let room = flash.map(|flash| self.room(flash) / views);
         let size = self.size(Norm::Columns, room, Filling::Full);
@@ -142,13 +138,11 @@ impl Rows {
     }
 
     /// The size of a view as it is written down.
-    #[must_use]
     pub fn of(&self, view: &ViewConfig) -> Size {
         self.sized(view.rank.unwrap_or(self.inputs).min(self.inputs), view.codes)
     }
 
     /// Bytes of a file with these views; the base always has a decoder, of the inputs where it is the user's own.
-    #[must_use]
     pub fn bytes(&self, views: &[ViewConfig], own_head: bool) -> u64 {
         let view = |(index, view): (usize, &ViewConfig)| {
             let Size { dim, codes, .. } = self.of(view);
@@ -160,7 +154,6 @@ impl Rows {
     }
 
     /// Multiply-adds of one input.
-    #[must_use]
     pub fn multiply_adds(&self, views: &[ViewConfig], own_head: bool) -> u64 {
         let work = |(index, view): (usize, &ViewConfig)| {
             let Size { dim, codes, .. } = self.of(view);
@@ -182,13 +175,11 @@ impl Rows {
 }
 
 /// Codes that a regression of so many rows may have.
-#[must_use]
 pub fn most_codes(rows: usize) -> usize {
     (rows / ROWS_A_CODE).max(1)
 }
 
 /// α of a view with `dim` axes.
-#[must_use]
 pub fn alpha(dim: usize) -> f64 {
     (SHARP / dim.max(1) as f64).min(1.0)
 }

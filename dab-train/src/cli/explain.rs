@@ -62,7 +62,8 @@ pub struct Args {
 }
 
 /// All that is known about one input.
-struct Explanation {
+struct Explanation<'a> {
+    model: &'a Model<'a>,
     assessment: Assessment,
     distances: Vec<f32>,
     assignment: Vec<f32>,
@@ -72,11 +73,6 @@ struct Explanation {
     /// What every view says; one without a surprise in a model without channels.
     views: Vec<ViewScore>,
     classes: Vec<String>,
-    /// Scores above which the input is doubtful, and unfamiliar.
-    doubtful_above: Option<f32>,
-    unfamiliar_above: Option<f32>,
-    /// The ambiguity above which it is ambiguous.
-    ambiguous_above: Option<f32>,
 }
 
 pub fn run(args: &Args) -> Result<()> {
@@ -92,7 +88,7 @@ pub fn run(args: &Args) -> Result<()> {
     if args.json {
         super::print(&format!("{:#}\n", describe_json(args, &explanation)))
     } else {
-        super::print(&describe(args, &model, &explanation)?)
+        super::print(&describe(args, &explanation)?)
     }
 }
 
@@ -131,36 +127,24 @@ fn read_row(args: &Args, artifact: &ModelFile, model: &Model<'_>) -> Result<Vec<
     Ok(input)
 }
 
-fn explain(artifact: &ModelFile, model: &Model<'_>, input: &[f32]) -> Result<Explanation> {
+fn explain<'a>(artifact: &ModelFile, model: &'a Model<'a>, input: &[f32]) -> Result<Explanation<'a>> {
     let shape = model.shape();
     let mut scratch = vec![0.0; model.scratch_len()];
     let (mut distances, mut assignment) = (vec![0.0; shape.codes], vec![0.0; shape.codes]);
     let mut dimensions = vec![0.0; shape.dim];
-    let assessment =
+    let mut assessment =
         model.explain_into(input, &mut distances, &mut assignment, &mut dimensions, &mut scratch)?;
     let mut views = vec![ViewScore::default(); shape.views];
     model.views_into(input, &mut views, &mut scratch)?;
-    let threshold = |rate| model.calibration().and_then(|table| table.threshold(rate));
     // A model without channels has logits all the same.
     let mut outputs = vec![0.0; shape.outputs];
-    let mut assessment = assessment;
     if shape.task == Some(Task::Classification) && assessment.class.is_none() {
         model.predict_into(input, &mut outputs, &mut scratch)?;
         let order = descending(&outputs);
         (assessment.class, assessment.runner_up) = (order.first().copied(), order.get(1).copied());
     }
-    Ok(Explanation {
-        assessment,
-        distances,
-        assignment,
-        dimensions,
-        sensors: None,
-        views,
-        classes: artifact.class_names(shape.outputs),
-        ambiguous_above: model.ambiguity_calibration().and_then(|(table, rate)| table.threshold(rate)),
-        doubtful_above: threshold(model.rates().doubtful()),
-        unfamiliar_above: threshold(model.rates().unfamiliar()),
-    })
+    let classes = artifact.class_names(shape.outputs);
+    Ok(Explanation { model, assessment, distances, assignment, dimensions, sensors: None, views, classes })
 }
 
 /// Indices of the largest values first.
@@ -170,7 +154,18 @@ fn descending(values: &[f32]) -> Vec<usize> {
     order
 }
 
-impl Explanation {
+impl Explanation<'_> {
+    /// Scores above which the input is doubtful, and unfamiliar.
+    fn limits(&self) -> [Option<f32>; 2] {
+        let rates = [self.model.rates().doubtful(), self.model.rates().unfamiliar()];
+        rates.map(|rate| self.model.calibration()?.threshold(rate))
+    }
+
+    /// The ambiguity above which it is ambiguous.
+    fn ambiguous_above(&self) -> Option<f32> {
+        self.model.ambiguity_calibration().and_then(|(table, rate)| table.threshold(rate))
+    }
+
     /// Codes of the largest assignment, the nearer ones first among equals.
     fn codes(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.distances.len()).collect();
@@ -208,13 +203,13 @@ impl Explanation {
             Some(limit) => format!("{name} above {} ({} more)", rounded(limit), rounded(limit - u)),
             None => format!("{name} never (too few held-out scores for its rate)"),
         };
-        let limits =
-            [limit("doubtful", self.doubtful_above), limit("unfamiliar", self.unfamiliar_above)].join(", ");
+        let [doubtful, unfamiliar] = self.limits();
+        let limits = [limit("doubtful", doubtful), limit("unfamiliar", unfamiliar)].join(", ");
         let score = if self.assessment.unfamiliarity.is_some() { "unfamiliarity" } else { "uncertainty" };
         words.push_str(&format!("the verdict changes with the {score}: {limits}\n"));
         if let (Some(ambiguity), Some(p)) = (self.assessment.ambiguity, self.assessment.ambiguity_p) {
             let percent = rounded(100.0 * p);
-            let limit = self.ambiguous_above.map_or_else(String::new, |above| {
+            let limit = self.ambiguous_above().map_or_else(String::new, |above| {
                 format!("; ambiguous above {} ({} now)", rounded(above), rounded(ambiguity))
             });
             let (class, p) = (self.class(self.assessment.class).unwrap_or_default(), rounded(p));
@@ -240,8 +235,8 @@ impl Explanation {
     }
 
     /// What each view says of the input, the alarmed one marked; nothing for a model without channels.
-    fn view_words(&self, model: &Model<'_>) -> String {
-        let (Some(alarmed), Some(channels)) = (self.assessment.view, model.channels_meta()) else {
+    fn view_words(&self) -> String {
+        let (Some(alarmed), Some(channels)) = (self.assessment.view, self.model.channels_meta()) else {
             return String::new();
         };
         let mut words = String::from("\n   view        form    distance      energy    surprise\n");
@@ -260,9 +255,9 @@ impl Explanation {
     }
 }
 
-fn describe(args: &Args, model: &Model<'_>, explanation: &Explanation) -> Result<String> {
+fn describe(args: &Args, explanation: &Explanation<'_>) -> Result<String> {
     let mut t = String::new();
-    let assessment = &explanation.assessment;
+    let (assessment, model) = (&explanation.assessment, explanation.model);
     let saturated = if assessment.saturated { " (the largest that there is)" } else { "" };
     let (source, row) = (args.input.source(), args.row);
     let unfamiliarity =
@@ -270,7 +265,7 @@ fn describe(args: &Args, model: &Model<'_>, explanation: &Explanation) -> Result
     let nats = rounded(assessment.uncertainty);
     writeln!(t, "{source}, row {row}: {unfamiliarity}uncertainty {nats} nats{saturated}")?;
     t.push_str(&explanation.verdict_words());
-    t.push_str(&explanation.view_words(model));
+    t.push_str(&explanation.view_words());
     if model.taught().is_some() {
         t.push_str("the model was taught more: codes and dimensions below are those of the model before\n");
     }
@@ -313,8 +308,9 @@ fn describe(args: &Args, model: &Model<'_>, explanation: &Explanation) -> Result
     Ok(t)
 }
 
-fn describe_json(args: &Args, explanation: &Explanation) -> Value {
+fn describe_json(args: &Args, explanation: &Explanation<'_>) -> Value {
     let assessment = &explanation.assessment;
+    let [doubtful, unfamiliar] = explanation.limits();
     let code = |k: usize| {
         let (assignment, distance) = (number(explanation.assignment[k]), number(explanation.distances[k]));
         json!({ "code": k, "assignment": assignment, "distance": distance })
@@ -334,13 +330,13 @@ fn describe_json(args: &Args, explanation: &Explanation) -> Value {
         "unfamiliarity": assessment.unfamiliarity.map(number),
         "ambiguity": assessment.ambiguity.map(number),
         "ambiguity_p": assessment.ambiguity_p.map(number),
-        "ambiguous_above": explanation.ambiguous_above.map(number),
+        "ambiguous_above": explanation.ambiguous_above().map(number),
         "class": explanation.class(assessment.class),
         "runner_up": explanation.class(assessment.runner_up),
         "alarmed_view": assessment.view,
         "views": explanation.views.iter().map(view).collect::<Vec<_>>(),
-        "doubtful_above": explanation.doubtful_above.map(number),
-        "unfamiliar_above": explanation.unfamiliar_above.map(number),
+        "doubtful_above": doubtful.map(number),
+        "unfamiliar_above": unfamiliar.map(number),
         "nearest": assessment.nearest,
         "nearest_distance": number(assessment.nearest_distance),
         "inputs": inputs,

@@ -1,6 +1,6 @@
 //! `dab export`: artifact → C source.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
@@ -51,7 +51,13 @@ pub fn run(args: &Args) -> Result<()> {
     model
         .self_test(&mut vec![0.0; model.scratch_len()])
         .with_context(|| format!("`{}`", args.model.display()))?;
-    let header = args.header.as_deref().map(header_name).transpose()?;
+    let header = match &args.header {
+        // The name alone, so that the two may lie in folders of their own (`src`, `include`).
+        Some(header) => Some(header.file_name().and_then(|name| name.to_str()).with_context(|| {
+            format!("`{}` is not a name for a header: C could not include it", header.display())
+        })?),
+        None => None,
+    };
     let text = c_source(name, header, &artifact, &model)?;
     let mut written = args.c.display().to_string();
     // The header first: a C file that includes one that is not there would be of no use.
@@ -68,12 +74,4 @@ pub fn run(args: &Args) -> Result<()> {
     save(&args.c, &text.source)?;
     let (flash, scratch) = (artifact.bytes().len(), 4 * model.scratch_len());
     super::print(&format!("{written}: `{name}`, {flash} bytes of flash, {scratch} bytes of scratch\n"))
-}
-
-/// What the C file includes: the name alone, so that the two may lie in folders of their own (`src`, `include`).
-fn header_name(header: &Path) -> Result<&str> {
-    header
-        .file_name()
-        .and_then(|name| name.to_str())
-        .with_context(|| format!("`{}` is not a name for a header: C could not include it", header.display()))
 }

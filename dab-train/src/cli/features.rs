@@ -96,7 +96,7 @@ pub fn run(args: &Args) -> Result<()> {
         Form::Npy => npy(&eye, &sets, rows, &mut file),
         Form::Npz => npz(&eye, &sets, rows, labels.as_ref(), &mut file),
         #[cfg(feature = "parquet")]
-        Form::Parquet => parquet_file(&eye, &sets, labels.as_ref(), &mut file),
+        Form::Parquet => parquet::write(&eye, &sets, labels.as_ref(), &mut file),
     };
     written.with_context(here)?;
     file.commit().with_context(here)?;
@@ -216,16 +216,6 @@ fn npz(
     }
     zip.finish()?;
     Ok(())
-}
-
-#[cfg(feature = "parquet")]
-fn parquet_file(eye: &Eye, sets: &[ImageSet], labels: Option<&Labels>, out: &mut AtomicFile) -> Result<()> {
-    let mut file = parquet::FeatureWriter::new(out, eye.features(), labels)?;
-    each_chunk(eye, sets, |set, indices, features| {
-        let names: Vec<String> = indices.iter().map(|&index| set.name(index)).collect();
-        file.write(&names, features)
-    })?;
-    file.finish()
 }
 
 /// An npy file of texts, as wide as the longest.

@@ -119,7 +119,10 @@ impl Args {
         let seed = self.options.first_seed(0);
         let (task, description) = data::load_described(&data, seed, Path::new(""))?;
         let wishes = defaults::Wishes { codes: self.codes, dim: self.dim, epochs: self.epochs };
-        let wanted = Wanted { learn: self.learn, wishes, retrofit: self.retrofit()? };
+        let head = self.head.as_deref().map(full).transpose()?;
+        let (flash, seconds, fast) = (self.flash.0, self.time, self.fast);
+        let retrofit = Retrofit { flash, seconds, fast, head, views: Vec::new() };
+        let wanted = Wanted { learn: self.learn, wishes, retrofit };
         let (experiment, reasons) = wanted.experiment(&name, seed, data, &task.train, &device)?;
         if machines.as_ref().is_none_or(|machines| machines.place.index == 0) {
             self.options.tell(&reasons);
@@ -128,12 +131,6 @@ impl Args {
         let same = (&changed.data, changed.seed) == (&experiment.data, seed);
         let first = same.then_some(Loaded::Rows(Box::new(task), description));
         self.options.run(&changed, first, machines)
-    }
-
-    /// What is asked of a model that is computed.
-    fn retrofit(&self) -> Result<Retrofit> {
-        let head = self.head.as_deref().map(full).transpose()?;
-        Ok(Retrofit { flash: self.flash.0, seconds: self.time, fast: self.fast, head, views: Vec::new() })
     }
 
     fn data(&self) -> Result<features::FeaturesConfig> {

@@ -7,6 +7,7 @@ use anyhow::Result;
 use dab_core::artifact::info::INPUT_MEANS;
 use dab_core::artifact::schema::{LayerMeta, MAJOR, Residual};
 use dab_core::{Activation, Model};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::text::{self, bar, grouped, number, plural, rounded};
@@ -182,6 +183,7 @@ fn describe_codes(t: &mut String, model: &Model<'_>, all: bool) -> Result<()> {
 }
 
 /// A view of an input, as people think of it.
+#[derive(Serialize)]
 struct ViewWords {
     norm: &'static str,
     dim: usize,
@@ -298,26 +300,11 @@ fn describe_monitor(t: &mut String, monitor: &MonitorFile) -> Result<()> {
     Ok(())
 }
 
-/// The monitor of a file, with the names of monitor.toml.
+/// The monitor of a file, with the names and numbers of monitor.toml.
 fn monitor_json(monitor: &MonitorFile) -> Value {
-    let MonitorFile { config: c, tick } = monitor;
-    let numbers = |values: &[f32]| values.iter().map(|&x| number(x)).collect::<Vec<_>>();
-    json!({
-        "tick_seconds": tick,
-        "enter": number(c.enter),
-        "exit": number(c.exit),
-        "window": c.window,
-        "enter_votes": c.enter_votes,
-        "exit_votes": c.exit_votes,
-        "min_dwell": c.min_dwell,
-        "timeout": c.timeout,
-        "reject_votes": c.reject_votes,
-        "drift_block": c.drift.block,
-        "drift_alarm": number(c.drift.alarm),
-        "drift_keeps": !c.drift.restart,
-        "drift_levels": numbers(&c.drift.levels),
-        "drift_p": numbers(&c.drift.p_values),
-    })
+    let mut settings: Value = toml::from_str(&monitor.settings()).unwrap_or_default();
+    settings["tick_seconds"] = monitor.tick.into();
+    settings
 }
 
 /// Fewest held-out scores n whose smallest p-value, 1 / (n + 1) in f32, reaches `rate`.
@@ -341,10 +328,6 @@ fn describe_json(artifact: &ModelFile, model: &Model<'_>) -> Value {
     let code = |(k, &prior): (usize, &f32)| {
         let log_det = codes.log_dets.get(k).copied().unwrap_or(0.0);
         json!({ "prior": number(prior), "volume": number(volume(log_det)) })
-    };
-    let view = |view: &ViewWords| {
-        let ViewWords { norm, dim, codes, form, bytes } = *view;
-        json!({ "norm": norm, "dim": dim, "codes": codes, "form": form, "bytes": bytes })
     };
     let ambiguity = model.ambiguity_calibration().map(|(table, rate)| {
         let above = table.threshold(rate).map(number);
@@ -372,7 +355,7 @@ fn describe_json(artifact: &ModelFile, model: &Model<'_>) -> Value {
         "dim": shape.dim,
         "alpha": number(codes.alpha),
         "codes": codes.priors.iter().enumerate().map(code).collect::<Vec<_>>(),
-        "views": view_words(model).iter().map(view).collect::<Vec<_>>(),
+        "views": view_words(model),
         "taught": model.taught().map_or(0, |taught| taught.len()),
         "task": text::task(shape.task),
         "outputs": shape.outputs,

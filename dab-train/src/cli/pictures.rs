@@ -234,20 +234,14 @@ impl Eye {
     /// Pictures, folders of them and arrays of images, as sets in the order of `inputs`; neighbouring files are one set.
     pub fn sets(&self, inputs: &[PathBuf]) -> Result<Vec<ImageSet>> {
         let how = How { preprocessing: self.preprocessing, ..How::default() };
-        let (mut sets, mut files) = (Vec::new(), Vec::new());
-        let flush = |files: &mut Vec<PathBuf>, sets: &mut Vec<ImageSet>| {
-            if !files.is_empty() {
-                let images = sources::pictures(std::mem::take(files), how).images;
-                sets.push(ImageSet::all("pictures", images));
-            }
-        };
-        for input in inputs {
-            if input.is_file() && is_picture(input) {
-                files.push(input.clone());
+        let mut sets = Vec::new();
+        let picture = |input: &PathBuf| input.is_file() && is_picture(input);
+        for inputs in inputs.chunk_by(|a, b| picture(a) && picture(b)) {
+            if picture(&inputs[0]) {
+                sets.push(ImageSet::all("pictures", sources::pictures(inputs.to_vec(), how).images));
                 continue;
             }
-            flush(&mut files, &mut sets);
-            let source = input.to_string_lossy();
+            let source = inputs[0].to_string_lossy();
             let file = FilePart::parse(&source).path;
             ensure!(
                 file.exists() || source.rsplit_once(':').is_some_and(|(path, _)| Path::new(path).exists()),
@@ -257,7 +251,6 @@ impl Eye {
                 self.fits(ImageSet::all(&source, sources::read(&source, Path::new(""), how, false)?.images))?,
             );
         }
-        flush(&mut files, &mut sets);
         Ok(sets)
     }
 

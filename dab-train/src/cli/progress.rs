@@ -52,9 +52,7 @@ impl TrainingProgress {
     }
 
     pub fn bar(seed: u64) -> Self {
-        let style = ProgressStyle::with_template("{prefix} {bar:24} {msg}")
-            .unwrap_or_else(|_| ProgressStyle::default_bar());
-        let bar = ProgressBar::new(0).with_style(style).with_prefix(format!("seed {seed}"));
+        let bar = styled(ProgressBar::new(0), "{prefix} {bar:24} {msg}").with_prefix(format!("seed {seed}"));
         Self { how: How::Bar { bar, last: String::new(), drawn: None }, first: None }
     }
 
@@ -89,11 +87,15 @@ impl TrainingProgress {
     }
 }
 
+/// A bar that looks as `template` says.
+pub fn styled(bar: ProgressBar, template: &str) -> ProgressBar {
+    let style = ProgressStyle::with_template(template);
+    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
 /// A bar that is told how many fits of candidates are done; it goes away with the last.
 pub fn choosing_bar() -> Box<dyn Fn(usize, usize) + Sync> {
-    let style = ProgressStyle::with_template("choosing {bar:24} {pos}/{len} ETA {eta}")
-        .unwrap_or_else(|_| ProgressStyle::default_bar());
-    let bar = ProgressBar::new(0).with_style(style);
+    let bar = styled(ProgressBar::new(0), "choosing {bar:24} {pos}/{len} ETA {eta}");
     Box::new(move |done, total| {
         bar.set_length(total as u64);
         bar.set_position(done as u64);

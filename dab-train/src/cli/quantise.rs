@@ -12,7 +12,7 @@ use crate::{
         files::{self, FilePart},
     },
     export::{int8, model_file::ModelFile},
-    measure::metrics::{Detection, Positive},
+    measure::metrics::auroc,
     support::files::save,
 };
 
@@ -125,9 +125,6 @@ fn table(
             "monitor         the old one, tuned on other scores: `dab monitor tune --into` makes it anew"
         )?;
     }
-    let auroc = |near: &[f32], far: &[f32]| {
-        Detection::new(Positive::OutOfDistribution, near, far).map(|found| found.auroc)
-    };
     for (name, strangers) in ood {
         let far = int8::compare(file.bytes(), bytes, strangers)?;
         let [before, after] = [0, 1].map(|at| auroc(&change.scores[at], &far.scores[at]));

@@ -16,7 +16,7 @@ use crate::{
         rows::{Layout, RowReader, RowSource, TextFormat},
     },
     export::{model_file::ModelFile, names},
-    measure::{comparison::on_features, metrics::ScoreReport},
+    measure::{assessed::JudgedSet, comparison::on_features, metrics::ScoreReport},
     report::{Extras, Report, contest::Method, own, subject::Subject},
     support::{files::save, random::Random},
 };
@@ -122,17 +122,19 @@ pub fn run(args: &Args) -> Result<()> {
     let compared = match &args.train {
         Some(train) => {
             let answers = match (&args.train_labels, shape.task) {
-                (Some(labels), _) => classes(&file, shape.outputs, labels, text)?,
+                (Some(labels), _) => Some(classes(&file, shape.outputs, labels, text)?),
                 (None, Some(Task::Classification)) => {
                     bail!("--train needs --train-labels: the model has classes")
                 }
-                (None, _) => Targets::Regression(Table::column(Vec::new())),
+                (None, _) => None,
             };
-            baselines(inputs(train)?, answers, &data, targets.as_ref(), &ood)?
+            baselines(inputs(train)?, answers, &data, targets.clone(), &ood)?
         }
         None => Vec::new(),
     };
-    let subject = Subject::new(file.clone(), &data, targets, &ood)?;
+    let ood = ood.iter().map(|(name, inputs)| JudgedSet::new(name, &model, inputs));
+    let (ood, test) = (ood.collect::<Result<Vec<_>>>()?, JudgedSet::new("test", &model, &data)?);
+    let subject = Subject::new(file.clone(), test, targets, ood)?;
     let mut methods = Vec::new();
     if !compared.is_empty() {
         methods = own([&subject])?;
@@ -152,33 +154,25 @@ pub fn run(args: &Args) -> Result<()> {
 /// Simple methods, fitted to training rows and measured on the rows of the page.
 fn baselines(
     inputs: Table,
-    answers: Targets,
+    answers: Option<Targets>,
     data: &Table,
-    targets: Option<&Targets>,
+    targets: Option<Targets>,
     ood: &[(String, Table)],
 ) -> Result<Vec<ScoreReport>> {
     /// Share of the training rows that chooses the penalty of a logistic regression.
     const JUDGING: f64 = 0.1;
     let rows = inputs.rows;
-    // What a regression should predict plays no part in any of these methods.
-    let answers = match answers {
-        Targets::Regression(_) => Targets::Regression(Table::column(vec![0.0; rows])),
-        classes @ Targets::Classes { .. } => classes,
-    };
-    ensure!(answers.len() == rows, "--train has {rows} rows, --train-labels {}", answers.len());
-    let (kept, aside) = answers.cut(JUDGING, &mut Random::new(0, "report"));
-    // Without labels nobody knows which of the rows are wrong.
-    let unknown = || Targets::Regression(Table::column(vec![0.0; data.rows]));
-    let test = Split { inputs: data.clone(), targets: targets.cloned().unwrap_or_else(unknown) };
-    let all = Split { inputs, targets: answers.clone() };
-    let task = data::Task {
-        name: String::new(),
-        train: all.select(&kept),
-        held_out: all.select(&aside),
-        test,
-        ood: ood.to_vec(),
-    };
-    on_features(&task)
+    // What a regression should predict plays no part in any of these methods; and without labels of the test rows nobody knows
+    // which of them are wrong.
+    let unknown = |rows: usize| Targets::Regression(Table::column(vec![0.0; rows]));
+    let all = Split { targets: answers.unwrap_or_else(|| unknown(rows)), inputs };
+    let labels = all.targets.len();
+    ensure!(labels == rows, "--train has {rows} rows, --train-labels {labels}");
+    let (kept, aside) = all.targets.cut(JUDGING, &mut Random::new(0, "report"));
+    let (train, held_out) = (all.select(&kept), all.select(&aside));
+    let targets = targets.unwrap_or_else(|| unknown(data.rows));
+    let test = Split { inputs: data.clone(), targets };
+    on_features(&data::Task { name: String::new(), train, held_out, test, ood: ood.to_vec() })
 }
 
 /// Rows of a file as the model takes them: columns by name where both have names, as `dab score` reads them.

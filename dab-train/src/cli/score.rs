@@ -15,29 +15,30 @@ mod lines;
 mod parquet;
 mod pictures;
 
+use std::cell::RefCell;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::path::{Path, PathBuf};
-use std::thread;
 
 use anyhow::{Context, Result, bail};
-use dab_core::{Model, Task};
-use indicatif::{ProgressBar, ProgressStyle};
+use dab_core::Task;
+use indicatif::ProgressBar;
 
 #[cfg(feature = "parquet")]
 use self::lines::{CHANNELS, FIXED, INVALID};
 use self::{
-    blocks::{Block, End, Worker},
+    blocks::{Block, End},
     lines::{Scorer, write_names},
 };
 use super::{
     input::{InputArgs, RateArgs},
     pictures::{NetworkArgs, Place, are_pictures},
+    progress::styled,
     text::plural,
 };
 use crate::{
     data::rows::{BadRow, ReadProgress},
     export::model_file::ModelFile,
-    support::files::AtomicFile,
+    support::{files::AtomicFile, parallel::in_order},
 };
 
 /// Bytes of a block, a hundred rows or more: work for much longer than handing it to a thread takes, in little memory.
@@ -220,8 +221,13 @@ pub fn run(args: &Args) -> Result<()> {
             .with_context(|| format!("`{}`", place.model.display()))?;
         return pictures::run(args, &eye, &artifact, &model);
     }
+    #[cfg(feature = "parquet")]
     if let Some(output) = args.parquet()? {
-        return into_parquet(args, &artifact, &model, output);
+        return parquet::run(args, &artifact, &model, output);
+    }
+    #[cfg(not(feature = "parquet"))]
+    if args.parquet()?.is_some() {
+        bail!("{}", crate::data::rows::parquet::WITHOUT_PARQUET);
     }
     let mut rows = args.input.open(&artifact, &model)?;
     let write_error = || args.write_error();
@@ -233,76 +239,52 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let progress = progress_bar(matches!(output, Output::File(_)), rows.progress());
 
-    let mut count = Count::default();
     // A live stream is scored as its rows come.
-    let threads = if args.flush { 1 } else { thread::available_parallelism().map_or(1, usize::from) };
-    let least = if args.flush { 1 } else { SHARE };
-    let blocks = if args.flush { 1 } else { DEPTH * threads };
-    let mut marker = scorer();
-    thread::scope(|scope| -> Result<()> {
-        let start = |_| Worker::start(scope, rows.parser(), scorer(), args.skip_bad);
-        let workers: Vec<Worker> = (0..threads).map(start).collect();
-        let mut free: Vec<Block> = (0..blocks).map(|_| Block::default()).collect();
-        let (mut asked, mut answered, mut end) = (0, 0, None);
-        loop {
-            if let (None, Some(mut block)) = (&end, free.pop()) {
-                match rows.cut(&mut block.raw, least) {
-                    Ok(true) => {
-                        workers[asked % threads].ask(block)?;
-                        asked += 1;
-                    }
-                    Ok(false) => end = Some(Ok(())),
-                    Err(error) => end = Some(Err(error)),
-                }
-                continue;
+    let (least, ahead) = if args.flush { (1, 1) } else { (SHARE, DEPTH * rayon::current_num_threads()) };
+    let (parser, mut marker, mut count) = (rows.parser(), scorer(), Count::default());
+    // Blocks that were written, whose memory serves again; and why there is no next one.
+    let (free, mut end) = (RefCell::new(Vec::<Block>::new()), Ok(false));
+    let cut = std::iter::from_fn(|| {
+        let mut block = free.borrow_mut().pop().unwrap_or_default();
+        end = rows.cut(&mut block.raw, least);
+        progress.set_position(rows.progress().done);
+        matches!(end, Ok(true)).then_some(block)
+    });
+    let score = |mut block: Block| {
+        block.score(&*parser, &mut scorer(), args.skip_bad);
+        block
+    };
+    in_order(cut, ahead, score, |mut block| {
+        let mut written = 0;
+        for (before, row) in &mut block.bad {
+            row.row += count.rows;
+            output.writer().write_all(&block.lines[written..*before]).with_context(write_error)?;
+            written = *before;
+            if args.skip_bad {
+                count.bad(row);
+                marker.lines.clear();
+                marker.mark(row);
+                output.writer().write_all(&marker.lines).with_context(write_error)?;
             }
-            if answered == asked {
-                break;
-            }
-            // Each thread answers in the order in which it was asked, so this is the order of the rows.
-            let mut block = workers[answered % threads].answer()?;
-            answered += 1;
-            let mut written = 0;
-            for (before, row) in &mut block.bad {
-                row.row += count.rows;
-                output.writer().write_all(&block.lines[written..*before]).with_context(write_error)?;
-                written = *before;
-                if args.skip_bad {
-                    count.bad(row);
-                    marker.lines.clear();
-                    marker.mark(row);
-                    output.writer().write_all(&marker.lines).with_context(write_error)?;
-                }
-            }
-            output.writer().write_all(&block.lines[written..]).with_context(write_error)?;
-            match (block.end.take(), block.bad.last()) {
-                (Some(End::Input(error)), _) => return Err(error).with_context(|| args.input.source()),
-                (Some(End::Bad), Some((_, row))) => return Err(refuse(row).context(args.input.source())),
-                _ => {}
-            }
-            if args.flush {
-                output.writer().flush().with_context(write_error)?;
-            }
-            count.rows += block.count as u64;
-            progress.set_position(rows.progress().done);
-            free.push(block);
         }
-        end.unwrap_or(Ok(())).with_context(|| args.input.source())
+        output.writer().write_all(&block.lines[written..]).with_context(write_error)?;
+        match (block.end.take(), block.bad.last()) {
+            (Some(End::Input(error)), _) => return Err(error).with_context(|| args.input.source()),
+            (Some(End::Bad), Some((_, row))) => return Err(refuse(row).context(args.input.source())),
+            _ => {}
+        }
+        if args.flush {
+            output.writer().flush().with_context(write_error)?;
+        }
+        count.rows += block.count as u64;
+        free.borrow_mut().push(block);
+        Ok(())
     })?;
+    end.with_context(|| args.input.source())?;
     output.finish().with_context(write_error)?;
     progress.finish_and_clear();
     count.tell(&args.input.source().to_string(), "row");
     Ok(())
-}
-
-#[cfg(feature = "parquet")]
-fn into_parquet(args: &Args, artifact: &ModelFile, model: &Model<'_>, output: &Path) -> Result<()> {
-    parquet::run(args, artifact, model, output)
-}
-
-#[cfg(not(feature = "parquet"))]
-fn into_parquet(_: &Args, _: &ModelFile, _: &Model<'_>, _: &Path) -> Result<()> {
-    bail!("{}", crate::data::rows::parquet::WITHOUT_PARQUET)
 }
 
 /// Only for eyes: on a terminal, and not between the lines of a table on the same terminal.
@@ -315,9 +297,5 @@ fn progress_bar(to_file: bool, start: ReadProgress) -> ProgressBar {
         (Some(_), false) => "{wide_bar} {human_pos}/{human_len} rows {eta}",
         (None, _) => "{spinner} {bytes}",
     };
-    let bar = start.total.map_or_else(ProgressBar::new_spinner, ProgressBar::new);
-    match ProgressStyle::with_template(template) {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
-    }
+    styled(start.total.map_or_else(ProgressBar::new_spinner, ProgressBar::new), template)
 }

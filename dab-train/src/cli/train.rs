@@ -19,7 +19,7 @@ use crate::{
     data::Loaded,
     experiment::{self, Listener},
     learn::{machines::Machines, mpi, run::Observer},
-    measure::alarms::{AlarmRate, words},
+    measure::alarms::words,
     report::{
         folder::{self, CHECKPOINT, Left},
         numbers::{headline, summarise},
@@ -300,12 +300,6 @@ fn chosen(choice: &Choice) -> String {
     lines.join("\n")
 }
 
-/// What the p-values of test rows say about the promised rates, on one line.
-fn alarms(alarms: &[AlarmRate]) -> String {
-    let rows = alarms.first().map_or(0, |alarm| alarm.test);
-    format!("false alarms among {rows} test rows: {}", words(alarms))
-}
-
 /// Tells the user how far the runs are.
 struct Teller<'a> {
     options: &'a Options,
@@ -343,8 +337,9 @@ impl Listener for Teller<'_> {
 
     fn end(&mut self, run: &Run) {
         self.options.say(&format!("seed {}: {}", run.seed, headline(&run.evaluation)));
-        if !run.evaluation.alarms.is_empty() {
-            self.options.say(&alarms(&run.evaluation.alarms));
+        let alarms = &run.evaluation.alarms;
+        if let Some(first) = alarms.first() {
+            self.options.say(&format!("false alarms among {} test rows: {}", first.test, words(alarms)));
         }
     }
 }

@@ -114,7 +114,7 @@ fn table(twice: &Twice, parity: &Parity) -> Result<String> {
         "{:16} {:>8} {:>14} {:>10} {:>17}",
         "", "inputs", "max |Δu| nats", "relative", "rank correlation"
     )?;
-    for pair in twice.pairs() {
+    for pair in &twice.0 {
         out += &row(&pair.name, &pair.parity()?);
     }
     out += &row("all", parity);

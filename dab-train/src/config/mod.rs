@@ -1,7 +1,7 @@
 //! One experiment: what a file in `experiments/` says.
 //!
 //! TOML → `Experiment` → everything else. A misspelt name is an error, a missing one has the default stated
-//! here, and the resolved experiment is written beside its results.
+//! here, and the resolved experiment is written beside its results. TOML has no `None`: such a setting is left out.
 
 mod check;
 pub(crate) mod defaults;
@@ -64,10 +64,8 @@ pub struct Experiment {
     pub beside: Beside,
     /// How the file stores weights of dense layers and heads. Without: floats; a model that is computed takes bytes where its
     /// flash would otherwise leave axes out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<Weights>,
     /// A model without gradients, in place of all that is said from `backbone` on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retrofit: Option<Retrofit>,
 }
 
@@ -107,7 +105,6 @@ pub struct Backbone {
     /// The layers, first one first.
     pub layers: Vec<LayerConfig>,
     /// Images only: what comes before the layers. The artifact begins at its features.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub images: Option<ImageBackbone>,
 }
 
@@ -118,7 +115,6 @@ pub struct ImageBackbone {
     /// Which network.
     pub network: Architecture,
     /// Its numbers: a PyTorch (.pth, .pt, .th) or safetensors file, absolute or in the data folder. Random without.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<PathBuf>,
     /// Whether it stays as it is: its features are then computed once.
     #[serde(default)]
@@ -175,7 +171,6 @@ pub struct Objective {
     #[serde(default)]
     pub label_smoothing: f64,
     /// The calibrated variant, E9, when present.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibrated: Option<Calibrated>,
 }
 
@@ -295,7 +290,6 @@ pub struct Training {
     #[serde(default)]
     pub input_noise: f64,
     /// Stops early, when present, as in `early_stopping = { patience = 20, share = 0.1 }`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub early_stopping: Option<EarlyStopping>,
     /// Parts of a mini-batch that one device computes one after the other: less memory, the same gradient.
     #[serde(default = "one", skip_serializing_if = "is_one")]
@@ -370,23 +364,25 @@ impl Experiment {
     /// As [`Experiment::read`].
     pub fn parse(text: &str) -> Result<Self, Error> {
         let mut experiment: Self = toml::from_str(text).map_err(|error| Error::Experiment(error.into()))?;
-        experiment.take_network_sizes();
-        experiment.check()?;
-        Ok(experiment)
-    }
-
-    /// Pictures get the size that the image network was made for, unless the file says another.
-    fn take_network_sizes(&mut self) {
-        if let (DataConfig::Images(data), Some(images)) = (&mut self.data, &self.backbone.images) {
+        // Pictures get the size that the image network was made for, unless the file says another.
+        if let (DataConfig::Images(data), Some(images)) = (&mut experiment.data, &experiment.backbone.images)
+        {
             let side = *data.side.get_or_insert(images.network.side());
             data.resize.get_or_insert(images.network.resize(side));
         }
+        experiment.check()?;
+        Ok(experiment)
     }
 
     /// An experiment that computes its model.
     #[must_use]
     pub fn without_gradients(name: &str, seed: u64, data: DataConfig, retrofit: Retrofit) -> Self {
         Self { retrofit: Some(retrofit), ..Self::unsaid(name, seed, data) }
+    }
+
+    /// The network's learning rate after so many epochs; a part of one counts.
+    pub(crate) fn rate_at(&self, epoch: f64) -> f64 {
+        self.optimiser.learning_rate * self.optimiser.schedule.factor_at(epoch, self.training.epochs as f64)
     }
 
     /// An experiment that says nothing about how a model is made.

@@ -17,7 +17,6 @@ pub struct OptimiserConfig {
     #[serde(default)]
     pub decay_all: bool,
     /// The largest joint norm of all gradients.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clip: Option<f64>,
     /// How the learning rate changes.
     #[serde(default)]

@@ -20,17 +20,14 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, default)]
 pub struct Retrofit {
     /// Bytes that the file may have; no limit without.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub flash: Option<u64>,
     /// Seconds that choosing may take; then the best so far is taken. No limit without.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
     /// Whether fixed views are taken when there are none: nothing is tried.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub fast: bool,
     /// The last layer of the user's own network, a safetensors file with `weight` and `bias`: it gives the logits. Their mean
     /// over the classes is subtracted. That changes no probability, and the energy then depends on differences of classes alone.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub head: Option<String>,
     /// The views of an input, the base first. None: they are chosen.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -138,18 +138,18 @@ pub fn table(source: &FilePart, without: Option<&str>) -> Result<(Table, Vec<Str
 
 /// Class labels, one per row.
 pub fn labels(source: &FilePart) -> Result<Labels> {
+    let here = || source.path.display().to_string();
     match source.format()? {
         Format::Npy | Format::Npz => read_array(source, array_labels),
-        Format::Parquet => parquet::words(&source.path, source.part.as_deref())
-            .and_then(Labels::of_words)
-            .with_context(|| source.path.display().to_string()),
+        Format::Parquet => {
+            parquet::words(&source.path, source.part.as_deref()).and_then(Labels::of_words).with_context(here)
+        }
         Format::Csv => {
             let mut text = open_text(source)?;
             let at = csv_column(&text, source)?;
             let mut words = Vec::new();
             while next_row(&mut text, source)? {
-                let word = std::str::from_utf8(text.field(at));
-                words.push(word.with_context(|| source.path.display().to_string())?.to_owned());
+                words.push(std::str::from_utf8(text.field(at)).with_context(here)?.to_owned());
             }
             // A lone column whose "header" occurs again below has none: its first line is a label.
             if let Some([name]) = text.header.as_deref()
@@ -158,7 +158,7 @@ pub fn labels(source: &FilePart) -> Result<Labels> {
             {
                 words.insert(0, name.clone());
             }
-            Labels::of_words(words).with_context(|| source.path.display().to_string())
+            Labels::of_words(words).with_context(here)
         }
     }
 }
@@ -266,14 +266,10 @@ impl Npz {
 
     /// One array as it lies in the archive: an npy file.
     fn entry(&mut self, key: &str) -> Result<impl Read> {
-        let here = self.here(key);
-        let names = self.names();
-        ensure!(
-            names.iter().any(|name| name == key),
-            "{here}: no such array; the file has {}",
-            names.join(", ")
-        );
-        self.archive.by_name(&format!("{key}.npy")).context(here)
+        let (here, names) = (self.here(key), self.names().join(", "));
+        let known = self.archive.index_for_name(&format!("{key}.npy"));
+        let index = known.with_context(|| format!("{here}: no such array; the file has {names}"))?;
+        self.archive.by_index(index).context(here)
     }
 
     /// The array `wanted` as an npy file, decompressed; without a name, the only one.

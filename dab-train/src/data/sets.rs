@@ -9,12 +9,11 @@
 
 use std::{
     collections::BTreeMap,
-    fs::File,
     path::{Path, PathBuf},
     sync::LazyLock,
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use flate2::read::MultiGzDecoder;
 use md5::Md5;
 use serde::Deserialize;
@@ -123,12 +122,13 @@ impl Known {
     /// The set that a path in the data folder belongs to, such as `svhn/test_32x32.mat` or `imagenet/train`. Several
     /// sets may share a folder: then the file decides.
     pub fn of_path(path: &Path) -> Option<&'static Self> {
-        let holds = |known: &Known| {
-            let rest = path.strip_prefix(&known.folder).ok()?;
-            let whole = rest.as_os_str().is_empty() || known.files.is_empty();
-            (whole || known.files.keys().any(|file| rest == Path::new(file))).then_some(())
+        let holds = |known: &&Known| {
+            path.strip_prefix(&known.folder).is_ok_and(|rest| {
+                let whole = rest.as_os_str().is_empty() || known.files.is_empty();
+                whole || known.files.keys().any(|file| rest == Path::new(file))
+            })
         };
-        KNOWN.iter().find(|known| holds(known).is_some())
+        KNOWN.iter().find(holds)
     }
 
     /// Looks at the set's files in the data folder `root`. A file that cannot be read differs.
@@ -157,7 +157,10 @@ impl Check {
         let (name, wanted, found) = match self {
             Self::Md5(wanted) => ("MD5", wanted, digest::of_file::<Md5>(path)?),
             Self::Sha256(wanted) => ("SHA-256", wanted, digest::of_file::<Sha256>(path)?),
-            Self::Unpacked(wanted) => ("SHA-256 of the unpacked text", wanted, unpacked(path)?),
+            Self::Unpacked(wanted) => {
+                let found = digest::of::<Sha256, _>(path, MultiGzDecoder::new)?;
+                ("SHA-256 of the unpacked text", wanted, found)
+            }
             Self::Arrays(arrays) => {
                 let mut npz = Npz::open(path)?;
                 for (key, array) in arrays {
@@ -194,18 +197,9 @@ impl Array {
     }
 }
 
-/// The SHA-256 of what a gzip file holds.
-fn unpacked(path: &Path) -> Result<String> {
-    let here = || format!("cannot read {}", path.display());
-    let mut digest = Sha256::new();
-    let file = File::open(path).with_context(here)?;
-    std::io::copy(&mut MultiGzDecoder::new(file), &mut digest).with_context(here)?;
-    Ok(digest::hex(digest))
-}
-
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
+    use std::{fs::File, io::Write};
 
     use super::*;
     use crate::data::files::tests::write_npz;

@@ -33,6 +33,8 @@ const STRING: usize = 4;
 pub struct Made {
     pub fitted: Retrofitted,
     pub choice: Choice,
+    /// What its views do not see, in words.
+    pub blind: Option<String>,
     /// `model.dab`.
     pub bytes: Vec<u8>,
 }
@@ -71,16 +73,15 @@ pub fn make(
         Some(unseen) => retrofit::Calibration::Unseen(unseen),
         None => retrofit::Calibration::HeldOut(&seen.held_out.inputs),
     };
-    let mut made = fit(&choice, experiment.seed, own.clone(), seen, calibration, &info)?;
-    let stored = |made: &(Retrofitted, Vec<u8>)| -> Result<u64> {
-        let bytes = if rows.int8 { int8::quantised(&made.1, None)?.len() } else { made.1.len() };
-        Ok(bytes as u64)
-    };
-    choice.bytes = stored(&made)?;
-    for _ in 0..SHRINKS {
-        if asked.flash.is_none_or(|flash| choice.bytes <= flash) {
-            break;
+    let mut shrinks = 0;
+    let (fitted, bytes) = loop {
+        let (fitted, bytes) = fit(&choice, experiment.seed, own.clone(), seen, calibration, &info)?;
+        let stored = if rows.int8 { int8::quantised(&bytes, None)?.len() } else { bytes.len() };
+        choice.bytes = stored as u64;
+        if asked.flash.is_none_or(|flash| choice.bytes <= flash) || shrinks == SHRINKS {
+            break (fitted, bytes);
         }
+        shrinks += 1;
         let fewer = |count: usize| ((count as f64 * SHRINK) as usize).max(1);
         for view in &mut choice.views {
             match view.codes {
@@ -88,11 +89,10 @@ pub fn make(
                 codes => view.codes = fewer(codes),
             }
         }
-        made = fit(&choice, experiment.seed, own.clone(), seen, calibration, &info)?;
-        choice.bytes = stored(&made)?;
-    }
+    };
     experiment.retrofit = Some(Retrofit { views: choice.views.clone(), ..asked });
-    Ok(Made { fitted: made.0, choice, bytes: made.1 })
+    let blind = choose::blind_axes(&choice.views, &rows, own.is_some());
+    Ok(Made { fitted, choice, blind, bytes })
 }
 
 /// The user's own last layer, its logits moved so that their mean is 0.

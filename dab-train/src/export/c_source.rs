@@ -60,8 +60,10 @@ pub fn c_source(
     model: &Model<'_>,
 ) -> Result<CSource> {
     check_name(name)?;
-    if let Some(header) = header {
-        check_header(header)?;
+    if let Some(header) = header
+        && (header.is_empty() || header.chars().any(|c| c.is_control() || "\"\\".contains(c)))
+    {
+        bail!("`{header}` is not a name for a header: `#include` cannot name it");
     }
     let (opening, declared) = (opening(name, header, artifact), declaration(name, artifact, model));
     let array = array(name, artifact.bytes());
@@ -77,14 +79,6 @@ pub fn c_source(
             CSource { header: None, source: format!("{opening}#include <stdint.h>\n\n{declared}\n{array}") }
         }
     })
-}
-
-/// Refuses the name of a header that no `#include` could name.
-fn check_header(header: &str) -> Result<()> {
-    if header.is_empty() || header.chars().any(|c| c.is_control() || "\"\\".contains(c)) {
-        bail!("`{header}` is not a name for a header: `#include` cannot name it");
-    }
-    Ok(())
 }
 
 /// The comment at the top of a file: what it is, and how a program uses it.

@@ -182,12 +182,9 @@ fn encoder(network: &Network, head: &Head, cut: &Cut) -> Result<Spec> {
     };
     let mut book = Codebook::new(found.means.values.clone(), head.dim, kind);
     let entries = kind.entries(head.dim);
-    let nearest = found.each(&latent, |distances| {
-        let best = (0..distances.len()).min_by(|&a, &b| distances[a].total_cmp(&distances[b]));
-        best.unwrap_or(0)
-    });
     let (mut weights, mut sums) = (vec![0.0; book.len()], vec![0.0; book.len() * entries]);
-    for ((row, z), code) in encoded.iter().zip(latent.iter()).zip(nearest) {
+    for ((row, z), code) in encoded.iter().zip(latent.iter()).zip(found.members(&latent)) {
+        let code = code as usize;
         weights[code] += 1.0;
         let mean = found.means.row(code);
         let offset: Vec<f64> = z.iter().zip(mean).map(|(&z, &m)| f64::from(z) - f64::from(m)).collect();

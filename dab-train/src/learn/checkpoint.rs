@@ -149,10 +149,10 @@ pub fn to_bytes(experiment: &Experiment, progress: &RunState) -> Result<Vec<u8>>
 /// Writes `progress` to `path`, replacing what is there in one step.
 pub fn write(path: &Path, experiment: &Experiment, progress: &RunState) -> Result<()> {
     let bytes = to_bytes(experiment, progress)?;
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    parent
-        .map_or(Ok(()), fs::create_dir_all)
-        .with_context(|| format!("cannot make the folder of {}", path.display()))?;
+    if let Some(parent) = path.parent() {
+        let here = || format!("cannot make the folder of {}", path.display());
+        fs::create_dir_all(parent).with_context(here)?;
+    }
     let here = || format!("cannot write {}; the last checkpoint is as it was", path.display());
     if path.is_file() {
         keep(path).with_context(here)?;
@@ -174,12 +174,6 @@ fn keep(path: &Path) -> io::Result<()> {
     let _ = fs::remove_file(&link);
     // Not every file system has two names for one file.
     linked.or_else(|_| AtomicFile::write(&before, &fs::read(path)?))
-}
-
-/// Removes the checkpoint before the last, which a finished run does not need.
-pub fn tidy(path: &Path) {
-    // One that stays costs space alone.
-    let _ = fs::remove_file(before(path));
 }
 
 /// SHA-256 of names and bytes, in the order of the names.

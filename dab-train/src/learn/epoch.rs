@@ -12,12 +12,12 @@
 
 use std::{ops::ControlFlow, sync::Arc};
 
-use burn::tensor::{DType, Device, Tensor};
+use burn::tensor::{DType, Device};
 use serde::{Deserialize, Serialize};
 
 use super::{examples::Examples, loss_scaling::Scaling, machines::Machines, optimiser::Optimiser};
 use crate::{
-    config::{Experiment, OutputVariance, Rule, Start},
+    config::{Experiment, Rule, Start},
     model::{
         codebook::{Codebook, Codes, INITIAL_MEAN_STD},
         conv::InitialWeights,
@@ -153,12 +153,12 @@ impl Rdfc {
         let waiting = experiment.codebook.start != Start::Normal && !self.started;
         if waiting { 0.0 } else { experiment.objective.alpha * experiment.objective.beta }
     }
+}
 
-    /// Examples in the order of this epoch, in mini-batches.
-    pub(super) fn batches(&self, experiment: &Experiment, count: usize) -> Vec<Vec<usize>> {
-        let order = Random::new(self.seed, &format!("order {}", self.epoch)).permutation(count);
-        order.chunks(experiment.training.batch_of(count).max(1)).map(<[usize]>::to_vec).collect()
-    }
+/// Examples in the order of an epoch, in mini-batches.
+pub(crate) fn batches(experiment: &Experiment, seed: u64, epoch: usize, count: usize) -> Vec<Vec<usize>> {
+    let order = Random::new(seed, &format!("order {epoch}")).permutation(count);
+    order.chunks(experiment.training.batch_of(count).max(1)).map(<[usize]>::to_vec).collect()
 }
 
 /// Random weights for an experiment on `inputs` numbers, on `device` with gradients.
@@ -183,17 +183,13 @@ fn random_network(
     let mut dense = |inputs, outputs, bias| Dense::random(inputs, outputs, bias, how, &mut random, device);
     let head = dense(features, head_outputs, bottleneck.head_bias);
     let decoder = dense(bottleneck.dim, output.width(), true);
-    let log_variance = match output {
-        Output::Regression(count, OutputVariance::Homoscedastic) => Some(Tensor::zeros([1, count], device)),
-        _ => None,
-    };
     let mut network = Network {
         images,
         backbone,
         activation: bottleneck.activation,
         head,
         decoder,
-        log_variance,
+        log_variance: output.log_variance(device),
         dim: bottleneck.dim,
         covariance: bottleneck.covariance,
         output,

@@ -119,16 +119,18 @@ impl Examples {
     }
 
     fn upload(&self, streamed: &Streamed, rows: &[usize], numbers: Vec<f32>) -> (Tensor<2>, Tensor<2>) {
-        let tensor =
-            |values, cols| Tensor::from_data(TensorData::new(values, [rows.len(), cols]), &streamed.device);
-        let mut one_hot = vec![0.0_f32; rows.len() * streamed.classes];
-        for (row, label) in rows.iter().zip(one_hot.chunks_exact_mut(streamed.classes.max(1))) {
-            if let Some(labels) = &self.labels {
-                label[labels[*row] as usize] = 1.0;
-            }
-        }
-        (tensor(numbers, streamed.rows.cols()), tensor(one_hot, streamed.classes))
+        let x = TensorData::new(numbers, [rows.len(), streamed.rows.cols()]);
+        let labels = self.labels.iter().flat_map(|labels| rows.iter().map(|&row| labels[row]));
+        let wanted = one_hot(&labels.collect::<Vec<_>>(), streamed.classes, &streamed.device);
+        (Tensor::from_data(x, &streamed.device), wanted)
     }
+}
+
+/// Classes as rows with a 1 at their place `[examples, classes]`.
+pub fn one_hot(labels: &[u32], classes: usize, device: &Device) -> Tensor<2> {
+    let mut rows = vec![0.0_f32; labels.len() * classes];
+    labels.iter().enumerate().for_each(|(row, &label)| rows[row * classes + label as usize] = 1.0);
+    Tensor::from_data(TensorData::new(rows, [labels.len(), classes]), device)
 }
 
 impl Streamed {

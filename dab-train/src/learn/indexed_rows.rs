@@ -70,12 +70,8 @@ pub struct Features {
 
 impl Features {
     /// The first bytes of a file of features.
-    pub fn header(rows: usize, cols: usize) -> [u8; HEADER] {
-        let mut header = [0; HEADER];
-        header[..8].copy_from_slice(&MAGIC);
-        header[8..16].copy_from_slice(&(rows as u64).to_le_bytes());
-        header[16..].copy_from_slice(&(cols as u64).to_le_bytes());
-        header
+    pub fn header(rows: usize, cols: usize) -> Vec<u8> {
+        [MAGIC, (rows as u64).to_le_bytes(), (cols as u64).to_le_bytes()].concat()
     }
 
     /// Maps a file.

@@ -3,6 +3,8 @@
 //! [`clusters`] gives RDFC its start, on the encodings' means: the published start, N(0, 0.1²) for every code, lets one code
 //! win everything before the others have moved. [`centres`] gives a model without gradients its codes.
 
+use std::cmp::Ordering;
+
 use crate::{
     data::Table,
     support::{
@@ -99,14 +101,9 @@ fn lloyd(
 }
 
 /// Where the least of some numbers is, the first among equals.
-fn least<T: PartialOrd>(numbers: impl Iterator<Item = T>) -> usize {
-    let mut best: Option<(usize, T)> = None;
-    for (place, number) in numbers.enumerate() {
-        if best.as_ref().is_none_or(|(_, least)| number < *least) {
-            best = Some((place, number));
-        }
-    }
-    best.map_or(0, |(place, _)| place)
+pub fn least<T: PartialOrd>(numbers: impl Iterator<Item = T>) -> usize {
+    let order = |a: &(usize, T), b: &(usize, T)| a.1.partial_cmp(&b.1).unwrap_or(Ordering::Equal);
+    numbers.enumerate().min_by(order).map_or(0, |(place, _)| place)
 }
 
 fn counts(member: &[usize], codes: usize) -> Vec<usize> {

@@ -64,13 +64,11 @@ type Shapes = Vec<Option<[usize; 2]>>;
 
 impl Machines {
     /// Shares a run over `wire`.
-    #[must_use]
     pub fn new(wire: Box<dyn Wire>) -> Self {
         Self { place: wire.place(), wire, sent: AtomicU64::new(0) }
     }
 
     /// Bytes that this process has given to others so far, for each of them.
-    #[must_use]
     pub fn sent(&self) -> u64 {
         self.sent.load(Ordering::Relaxed)
     }
@@ -96,7 +94,6 @@ impl Machines {
     }
 
     /// Process 0's bytes, everywhere.
-    #[must_use]
     pub fn tell(&self, own: &[u8]) -> Vec<u8> {
         self.told(0, own)
     }
@@ -105,7 +102,6 @@ impl Machines {
     ///
     /// # Panics
     /// When processes have tensors of different shapes, which [`Machines::agree`] rules out.
-    #[must_use]
     pub fn add(&self, own: Vec<Option<Tensor<2>>>, device: &Device) -> Vec<Option<Tensor<2>>> {
         let shapes: Shapes = own.iter().map(|tensor| tensor.as_ref().map(Tensor::dims)).collect();
         let all: Vec<Shapes> = self.all(&to_bytes(&shapes)).iter().map(|bytes| from_bytes(bytes)).collect();
@@ -147,7 +143,6 @@ impl Machines {
     }
 
     /// Everybody's tensors, list by list in the processes' order.
-    #[must_use]
     pub fn list(&self, own: &[Tensor<2>], device: &Device) -> Vec<Vec<Tensor<2>>> {
         let shapes: Shapes = own.iter().map(|tensor| Some(tensor.dims())).collect();
         let mut bytes = to_bytes(&shapes);

@@ -15,7 +15,7 @@ use std::ops::{ControlFlow, Range};
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
 
 use super::{
-    epoch::{Epoch, Rdfc},
+    epoch::{Epoch, Rdfc, batches},
     examples::Examples,
     loss_scaling::Scaling,
     machines::Machines,
@@ -42,7 +42,7 @@ impl Rdfc {
         examples: &Examples,
         watch: &mut dyn FnMut(usize) -> ControlFlow<()>,
     ) -> Option<Epoch> {
-        let batches = self.batches(experiment, examples.len());
+        let batches = batches(experiment, self.seed, self.epoch, examples.len());
         let (alpha, weight) = (self.alpha(experiment), self.distortion_weight(experiment));
         let on = |device: &Device| {
             let codes = self.tensors_on(device).tracked();
@@ -90,10 +90,9 @@ impl Rdfc {
                 continue;
             }
             let done = self.epoch as f64 + step as f64 / batches.len() as f64;
-            let optimiser = &experiment.optimiser;
-            report.learning_rate = optimiser.learning_rate
-                * optimiser.schedule.factor_at(done, experiment.training.epochs as f64);
-            let (slow, images) = (report.learning_rate * rate_share, self.network.image_parameters());
+            report.learning_rate = experiment.rate_at(done);
+            let images = self.network.images.as_mut().map_or(0, |images| images.parameters_mut().count());
+            let slow = report.learning_rate * rate_share;
             let rate = |index: usize| if index < images { slow } else { report.learning_rate };
             let parameters = self.network.parameters_mut();
             self.network_optimiser.step_by(parameters, found.gradients, rate);
@@ -377,7 +376,7 @@ fn step_together(network: &Network, losses: &[(Device, Loss)], batch: &Batch) ->
         rows.iter().zip(&losses).map(|(rows, (device, _))| batch.part(rows.clone(), device)).collect();
     let mut statistics = Vec::new();
     let xs = parts.iter().map(|part| part.x.clone().autodiff()).collect();
-    let encodings = Network::encode_parts(&networks, xs, &mut statistics);
+    let encodings = Network::encode_parts(&networks, xs, Some(&mut statistics));
     let judged: Vec<Judged> = networks
         .iter()
         .zip(encodings)
@@ -392,21 +391,18 @@ fn step_together(network: &Network, losses: &[(Device, Loss)], batch: &Batch) ->
         .filter_map(|part| part.correct.as_ref())
         .map(|correct| correct.clone().sum().into_scalar::<f64>())
         .sum();
-    let mut total: Option<(Tensor<1>, Tensor<1>)> = None;
-    for ((judged, (_, loss)), rows) in judged.into_iter().zip(&losses).zip(rows) {
+    let sums = judged.into_iter().zip(&losses).zip(rows).map(|((judged, (_, loss)), rows)| {
         let share = rows.len() as f64 / count as f64;
         let whole = WholeBatch { correct, wrong: count as f64 - correct, share };
         let (part, means) = loss.sum(judged, Some(whole));
-        let (part, means) = (part.mul_scalar(share), means.to_device(&home).mul_scalar(share));
-        total = Some(match total {
-            None => (part, means),
-            Some((sum, others)) => {
-                let there = sum.device();
-                (sum + part.to_device(&there), others + means)
-            }
-        });
-    }
-    let (loss, means) = total.expect("a mini-batch has rows");
+        (part.mul_scalar(share), means.to_device(&home).mul_scalar(share))
+    });
+    let (loss, means) = sums
+        .reduce(|(sum, others), (part, means)| {
+            let there = sum.device();
+            (sum + part.to_device(&there), others + means)
+        })
+        .expect("a mini-batch has rows");
     let mut gradients = losses[0].1.scaled(loss).backward();
     let all = networks.iter_mut().zip(&losses).map(|(network, (_, loss))| {
         let own = loss.collect(network, &mut gradients);

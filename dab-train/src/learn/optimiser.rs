@@ -114,10 +114,7 @@ fn blend(x: Option<Tensor<2>>, a: f64, y: Tensor<2>, b: f64) -> Tensor<2> {
 
 impl Memory {
     fn nesterov(&mut self, gradient: Tensor<2>) -> Tensor<2> {
-        let velocity = match self.first.take() {
-            Some(velocity) => velocity.mul_scalar(MOMENTUM) + gradient.clone(),
-            None => gradient.clone(),
-        };
+        let velocity = blend(self.first.take(), MOMENTUM, gradient.clone(), 1.0);
         self.first = Some(velocity.clone());
         gradient + velocity.mul_scalar(MOMENTUM)
     }

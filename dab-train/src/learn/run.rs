@@ -18,7 +18,7 @@ use nalgebra::DMatrix;
 use super::{
     checkpoint::{self, Best, RunState},
     epoch::{Epoch, Rdfc},
-    examples::{Examples, Inputs},
+    examples::{Examples, Inputs, one_hot},
     loss_scaling::Scaling,
     machines::Machines,
     start,
@@ -126,12 +126,7 @@ pub(crate) fn examples(split: &Split, inputs: &Scale, targets: Option<&Scale>, d
             let values = targets.map_or_else(|| values.clone(), |scale| scale.apply(values));
             (tensor(&values, device), None)
         }
-        Targets::Classes { labels, count } => {
-            let mut rows = vec![0.0; labels.len() * count];
-            labels.iter().enumerate().for_each(|(i, &label)| rows[i * count + label as usize] = 1.0);
-            let one_hot = Table { rows: labels.len(), cols: *count, values: rows };
-            (tensor(&one_hot, device), Some(labels.clone()))
-        }
+        Targets::Classes { labels, count } => (one_hot(labels, *count, device), Some(labels.clone())),
     };
     let inputs = Inputs::Table { inputs: tensor(&inputs.apply(&split.inputs), device), wanted };
     Examples { inputs, labels, noise: None }
@@ -355,7 +350,8 @@ pub(crate) fn epochs(
         progress.model.network_optimiser.memory.clear();
         progress.model.means_optimiser.memory.clear();
         checkpoint::write(path, experiment, &progress)?;
-        checkpoint::tidy(path);
+        // A finished run does not need the one before; if it stays, it costs space alone.
+        let _ = std::fs::remove_file(checkpoint::before(path));
     }
     Ok(finish(experiment, progress))
 }

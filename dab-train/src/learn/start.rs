@@ -12,7 +12,7 @@ use burn::tensor::Device;
 
 use super::{
     epoch::Rdfc,
-    retrofit::{Codes, Spread, usual_logits},
+    retrofit::{Affine, Codes, Spread, usual_logits},
 };
 use crate::{
     config::Experiment,
@@ -67,7 +67,7 @@ pub fn set(model: &mut Rdfc, inputs: &Table, labels: &[u32], classes: usize, dev
     let scale = codes.scale(&latent);
     let tables = [&mut head.weight, &mut head.bias, &mut codes.means.values];
     tables.into_iter().flatten().for_each(|x| *x *= scale);
-    let (weight, bias) = usual_logits(&head.apply(inputs), labels, classes)?.layer();
+    let decoder = Affine::from(usual_logits(&head.apply(inputs), labels, classes)?.layer());
 
     let device = &device.clone().autodiff();
     let layer = |rows: &[f32], bias: Vec<f32>, inputs: usize| {
@@ -80,8 +80,7 @@ pub fn set(model: &mut Rdfc, inputs: &Table, labels: &[u32], classes: usize, dev
     head.weight.resize(2 * dim * cols, 0.0);
     head.bias.resize(2 * dim, UNIT_SPREAD);
     network.head = layer(&head.weight, head.bias, cols);
-    let narrow = |values: Vec<f64>| values.into_iter().map(|x| x as f32).collect::<Vec<_>>();
-    network.decoder = layer(&narrow(weight), narrow(bias), dim);
+    network.decoder = layer(&decoder.weight, decoder.bias, dim);
     if let Some(last) = network.backbone.layers.last_mut() {
         let [inputs, outputs] = last.dense.weight.dims();
         let bias = last.dense.bias.as_ref().map(|_| vec![0.0; outputs]);

@@ -98,21 +98,19 @@ fn expected(rate: f64, held_out: usize, test: usize) -> [usize; 2] {
     let (b, n) = (all - a, test as f64);
     // ln P(0 alarms), then the ratio of neighbours: no factorial overflows.
     let mut log: f64 = (0..test).map(|i| ((b + i as f64) / (a + b + i as f64)).ln()).sum();
-    let (mut below, mut range, tail) = (0.0, [0, test], (1.0 - CENTRAL) / 2.0);
-    let mut low_found = false;
+    let (mut below, mut low, tail) = (0.0, 0, (1.0 - CENTRAL) / 2.0);
     for k in 0..=test {
-        below += log.exp();
-        if !low_found && below >= tail {
-            (range[0], low_found) = (k, true);
+        if below < tail {
+            low = k;
         }
+        below += log.exp();
         if below >= 1.0 - tail {
-            range[1] = k;
-            break;
+            return [low, k];
         }
         let k = k as f64;
         log += ((n - k) / (k + 1.0) * (k + a) / (n - k - 1.0 + b)).ln();
     }
-    range
+    [low, test]
 }
 
 #[cfg(test)]

@@ -181,8 +181,9 @@ pub fn evaluate_scores(
         test: scores.test.uncertainty.clone(),
         ood: scores.ood.iter().map(|(name, scores)| (name.clone(), scores.uncertainty.clone())).collect(),
     };
+    let correct = classification::correct_of(&scores.test.outputs, &task.test.targets);
     let mut evaluation = Evaluation {
-        report: scored.report(None)?,
+        report: scored.report(correct.as_deref())?,
         scores: Vec::new(),
         alarms: Vec::new(),
         classification: None,
@@ -199,22 +200,17 @@ pub fn evaluate_scores(
     match &task.test.targets {
         Targets::Classes { labels, .. } => {
             let probabilities = classification::softmax(&scores.test.outputs);
-            let correct = classification::correct(&scores.test.outputs, labels);
-            evaluation.report = scored.report(Some(&correct))?;
             evaluation.classification = Some(Classification::new(&probabilities, labels)?);
         }
         Targets::Regression(targets) => {
-            let count = targets.cols;
-            let predicted = predictions(&scores.test, count);
+            let predicted = predictions(&scores.test, targets.cols);
             evaluation.regression = Some(Regression::new(&predicted, targets, noise)?);
             let held_targets = match &task.held_out.targets {
                 Targets::Regression(held) if held.rows > 0 => Some(held),
                 _ => None,
             };
-            let scale = match held_targets {
-                Some(held) => interval_scale(&scores.held_out, held),
-                None => interval_scale(&scores.test, targets),
-            };
+            let (from, known) = held_targets.map_or((&scores.test, targets), |held| (&scores.held_out, held));
+            let scale = interval_scale(from, known);
             let coverage = inside(&scores.test, targets, scale);
             let held_out = held_targets.map(|held| inside(&scores.held_out, held, scale));
             evaluation.interval = Some(Interval { scale, coverage, held_out, truth: None });

@@ -14,10 +14,7 @@
 use anyhow::{Context, Result, anyhow};
 use serde::Serialize;
 
-use super::{
-    evaluate::TaskScores,
-    metrics::{Detection, Positive},
-};
+use super::{evaluate::TaskScores, metrics::auroc};
 use crate::{
     data::{Table, Task},
     error::Error,
@@ -60,16 +57,9 @@ pub struct Pair {
     pub device: Vec<f32>,
 }
 
-/// Every set of a task, scored by both.
+/// Every set of a task, scored by both: held-out, test, and the OOD sets.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Twice {
-    /// What calibrated the model.
-    pub held_out: Pair,
-    /// What measured it.
-    pub test: Pair,
-    /// The OOD sets.
-    pub ood: Vec<Pair>,
-}
+pub struct Twice(pub Vec<Pair>);
 
 impl Parity {
     /// Compares the trainer's scores with the device's.
@@ -141,36 +131,29 @@ impl Pair {
 impl Twice {
     /// Scores the task's inputs with the artifact, beside the trainer's `scores`.
     pub fn new(artifact: &[u8], task: &Task, scores: &TaskScores) -> Result<Self> {
-        let pair = |name: &str, inputs: &Table, scores: &Scores| Pair::new(name, artifact, inputs, scores);
+        let own = [
+            ("held-out", &task.held_out.inputs, &scores.held_out),
+            ("test", &task.test.inputs, &scores.test),
+        ];
         let ood = task.ood.iter().zip(&scores.ood);
-        Ok(Self {
-            held_out: pair("held-out", &task.held_out.inputs, &scores.held_out)?,
-            test: pair("test", &task.test.inputs, &scores.test)?,
-            ood: ood
-                .map(|((name, inputs), (_, scores))| pair(name, inputs, scores))
-                .collect::<Result<_>>()?,
-        })
-    }
-
-    /// Held-out, test, and the OOD sets.
-    pub fn pairs(&self) -> impl Iterator<Item = &Pair> {
-        [&self.held_out, &self.test].into_iter().chain(&self.ood)
+        let ood = ood.map(|((name, inputs), (_, scores))| (name.as_str(), inputs, scores));
+        let sets = own.into_iter().chain(ood);
+        let pairs = sets.map(|(name, inputs, scores)| Pair::new(name, artifact, inputs, scores));
+        Ok(Self(pairs.collect::<Result<_>>()?))
     }
 
     /// AUROC of test against each OOD set: by name, the trainer's and the device's.
     pub fn aurocs(&self) -> Result<Vec<(&str, [f64; 2])>> {
-        let auroc = |test: &[f32], ood: &[f32]| {
-            Detection::new(Positive::OutOfDistribution, test, ood).map(|found| found.auroc)
-        };
+        let [_, test, ood @ ..] = self.0.as_slice() else { return Ok(Vec::new()) };
         let both = |ood: &Pair| -> Result<[f64; 2]> {
-            Ok([auroc(&self.test.trainer, &ood.trainer)?, auroc(&self.test.device, &ood.device)?])
+            Ok([auroc(&test.trainer, &ood.trainer)?, auroc(&test.device, &ood.device)?])
         };
-        self.ood.iter().map(|ood| Ok((ood.name.as_str(), both(ood)?))).collect()
+        ood.iter().map(|ood| Ok((ood.name.as_str(), both(ood)?))).collect()
     }
 
     /// How well the two agree on all sets together.
     pub fn parity(&self) -> Result<Parity> {
-        let all = |side: fn(&Pair) -> &[f32]| self.pairs().flat_map(|pair| side(pair).to_vec()).collect();
+        let all = |side: fn(&Pair) -> &[f32]| self.0.iter().flat_map(|pair| side(pair).to_vec()).collect();
         let (trainer, device): (Vec<f32>, Vec<f32>) = (all(|pair| &pair.trainer), all(|pair| &pair.device));
         let differences = self.aurocs()?.into_iter().map(|(_, [a, b])| (a - b).abs());
         Ok(Parity { auroc_difference: differences.reduce(f64::max), ..Parity::new(&trainer, &device)? })
@@ -228,11 +211,12 @@ mod tests {
 
     #[test]
     fn all_sets_count_and_so_does_each_auroc() {
-        let twice = Twice {
-            held_out: pair("held-out", &[1.0], &[1.0]),
-            test: pair("test", &[1.0, 2.0], &[1.0, 2.0]),
-            ood: vec![pair("near", &[3.0, 1.5], &[3.0, 2.5]), pair("far", &[9.0], &[9.0])],
-        };
+        let twice = Twice(vec![
+            pair("held-out", &[1.0], &[1.0]),
+            pair("test", &[1.0, 2.0], &[1.0, 2.0]),
+            pair("near", &[3.0, 1.5], &[3.0, 2.5]),
+            pair("far", &[9.0], &[9.0]),
+        ]);
         let parity = twice.parity().unwrap();
         assert_eq!((parity.inputs, parity.largest_difference), (6, 1.0));
         assert_eq!(parity.auroc_difference, Some(0.25));

@@ -16,7 +16,7 @@ use nalgebra::DMatrix;
 use super::{
     encoder::{Covariance, Encoding},
     product::Product,
-    tensors::{constant, on_host},
+    tensors::{Matrices, constant, on_host},
 };
 
 /// Code means start as N(0, 0.1²).
@@ -49,22 +49,13 @@ pub struct Codebook {
     pub priors: Vec<f32>,
 }
 
-/// P_κ = Σ_κ⁻¹ as a tensor.
-#[derive(Clone, Debug)]
-pub enum CodePrecision {
-    /// `[codes, dim]`.
-    Diagonal(Tensor<2>),
-    /// `[codes, dim, dim]`.
-    Full(Tensor<3>),
-}
-
 /// The codebook as tensors.
 #[derive(Clone, Debug)]
 pub struct Codes {
     /// m_κ `[codes, dim]`.
     pub means: Tensor<2>,
-    /// Σ_κ⁻¹.
-    pub precision: CodePrecision,
+    /// P_κ = Σ_κ⁻¹.
+    pub precision: Matrices,
     /// ln|Σ_κ| `[1, codes]`.
     pub log_det: Tensor<2>,
     /// ln π(κ) `[1, codes]`.
@@ -77,12 +68,13 @@ pub struct Codes {
 impl Codes {
     /// The same codes as constants among tracked tensors.
     pub fn tracked(self) -> Self {
-        let precision = match self.precision {
-            CodePrecision::Diagonal(p) => CodePrecision::Diagonal(p.autodiff()),
-            CodePrecision::Full(p) => CodePrecision::Full(p.autodiff()),
-        };
-        let (means, log_det) = (self.means.autodiff(), self.log_det.autodiff());
-        Self { means, precision, log_det, log_prior: self.log_prior.autodiff(), expand: self.expand }
+        Self {
+            means: self.means.autodiff(),
+            precision: self.precision.map(Tensor::autodiff, Tensor::autodiff),
+            log_det: self.log_det.autodiff(),
+            log_prior: self.log_prior.autodiff(),
+            expand: self.expand,
+        }
     }
 
     /// E5: π_x `[batch, codes]` from distances `[batch, codes]`. No gradient passes.
@@ -143,22 +135,16 @@ impl Codebook {
         let (codes, dim) = (self.len(), self.dim);
         let (precisions, log_dets): (Vec<_>, Vec<_>) = (0..codes).map(|code| self.precision(code)).unzip();
         let precisions = precisions.concat();
-        let wide = |values: &[f32]| values.iter().map(|&v| f64::from(v)).collect::<Vec<_>>();
+        let means = self.means.iter().map(|&m| f64::from(m)).collect();
+        let log_priors = self.priors.iter().map(|&p| f64::from(p).ln()).collect();
         Codes {
-            means: constant(wide(&self.means), [codes, dim], device, dtype),
+            means: constant(means, [codes, dim], device, dtype),
             precision: match self.kind {
-                Covariance::Diagonal => {
-                    CodePrecision::Diagonal(constant(precisions, [codes, dim], device, dtype))
-                }
-                _ => CodePrecision::Full(constant(precisions, [codes, dim, dim], device, dtype)),
+                Covariance::Diagonal => Matrices::Diagonal(constant(precisions, [codes, dim], device, dtype)),
+                _ => Matrices::Full(constant(precisions, [codes, dim, dim], device, dtype)),
             },
             log_det: constant(log_dets, [1, codes], device, dtype),
-            log_prior: constant(
-                wide(&self.priors).iter().map(|p| p.ln()).collect(),
-                [1, codes],
-                device,
-                dtype,
-            ),
+            log_prior: constant(log_priors, [1, codes], device, dtype),
             expand: false,
         }
     }

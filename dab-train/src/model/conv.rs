@@ -31,7 +31,6 @@ const NEW_SHARE: f64 = 0.1;
 pub type Statistics = [Tensor<2>; 3];
 
 /// Statistics of a part of a batch as sums about `reference` `[1, channels]`, which those of other parts can be added to.
-#[must_use]
 pub fn sums([mean, variance, count]: Statistics, reference: &Tensor<2>) -> Statistics {
     let offset = mean - reference.clone();
     let fewer = count.clone().sub_scalar(1.0).clamp_min(1.0);
@@ -40,7 +39,6 @@ pub fn sums([mean, variance, count]: Statistics, reference: &Tensor<2>) -> Stati
 }
 
 /// Statistics of the batch whose parts' [`sums`] were added.
-#[must_use]
 pub fn from_sums([offset, square, count]: Statistics, reference: &Tensor<2>) -> Statistics {
     let offset = offset / count.clone();
     let biased = (square / count.clone() - offset.clone().square()).clamp_min(0.0);
@@ -94,7 +92,6 @@ pub enum InitialWeights<'a> {
 
 impl Conv {
     /// A convolution that keeps the size of an image, but for its stride.
-    #[must_use]
     pub fn new(
         [inputs, outputs]: [usize; 2],
         kernel: usize,
@@ -116,14 +113,12 @@ impl Conv {
     }
 
     /// Output channels.
-    #[must_use]
     pub fn outputs(&self) -> usize {
         self.weight.dims()[0]
     }
 
     /// `[batch, inputs, h, w]` → `[batch, outputs, ⌈h / stride⌉, ⌈w / stride⌉]`, multiplied in `precision` and
     /// returned as it came.
-    #[must_use]
     pub fn forward(&self, x: Tensor<4>, precision: Precision) -> Tensor<4> {
         let own = x.dtype();
         let [_, inputs, height, width] = x.dims();
@@ -144,7 +139,6 @@ impl Conv {
 
 impl Norm {
     /// The identity on inputs of mean 0 and variance 1.
-    #[must_use]
     pub fn new(channels: usize, device: &Device) -> Self {
         let plain = device.clone().without_autodiff();
         Self {
@@ -158,7 +152,6 @@ impl Norm {
     /// Normalises by the running statistics, or, with `taken`, by the batch's, which are added to it; then sets what is negative to
     /// zero, if so wanted. The batch may be in parts, each on its own device with its own copy of the norm; its statistics are those
     /// of all parts.
-    #[must_use]
     pub fn forward(
         parts: &[&Self],
         xs: Vec<Tensor<4>>,

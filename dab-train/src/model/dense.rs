@@ -42,7 +42,6 @@ pub struct LayerConfig {
     #[serde(default = "relu")]
     pub activation: Activation,
     /// Adds the output of this layer (counted from 1, 0 is the input) after the activation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub residual: Option<usize>,
 }
 

@@ -12,11 +12,7 @@
 
 use burn::tensor::Tensor;
 
-use super::{
-    codebook::{CodePrecision, Codes},
-    encoder::Encoding,
-    product::Product,
-};
+use super::{codebook::Codes, encoder::Encoding, product::Product, tensors::Matrices};
 
 /// KL(p(z|x) ‖ q_κ) `[batch, codes]`. Differentiable in the encoding and in the codes' means.
 pub fn kl(encoding: &Encoding, codes: &Codes) -> Tensor<2> {
@@ -24,7 +20,7 @@ pub fn kl(encoding: &Encoding, codes: &Codes) -> Tensor<2> {
     let count = codes.means.dims()[0];
     let cov = encoding.cov(); // [batch, d] or [batch, d²]
     let (trace, square) = match &codes.precision {
-        CodePrecision::Diagonal(precision) if codes.expand => {
+        Matrices::Diagonal(precision) if codes.expand => {
             // About the codes' centre: Σ (μ² + s²) p − 2 Σ μ m p + Σ m² p, two products [batch, d] × [d, codes].
             let centre = codes.means.clone().detach().mean_dim(0); // [1, d]
             let (mean, own) = (encoding.mean.clone() - centre.clone(), codes.means.clone() - centre);
@@ -33,14 +29,14 @@ pub fn kl(encoding: &Encoding, codes: &Codes) -> Tensor<2> {
             let trace = (cov + mean.square()).product(precision.clone().transpose());
             (trace, cross + (own * weighted).sum_dim(1).transpose())
         }
-        CodePrecision::Diagonal(precision) => {
+        Matrices::Diagonal(precision) => {
             let trace = cov.product(precision.clone().transpose()); // [batch, codes]
             let offset =
                 encoding.mean.clone().unsqueeze_dim::<3>(1) - codes.means.clone().unsqueeze_dim::<3>(0);
             let square = (offset.square() * precision.clone().unsqueeze_dim::<3>(0)).sum_dim(2);
             (trace, square.reshape([batch, count]))
         }
-        CodePrecision::Full(precision) => {
+        Matrices::Full(precision) => {
             let flat = precision.clone().reshape([count, dim * dim]);
             let trace = cov.product(flat.transpose());
             // [codes, batch, d] = [1, batch, d] − [codes, 1, d]

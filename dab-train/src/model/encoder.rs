@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     product::Product,
     spectral,
-    tensors::{constant, indices, on_host},
+    tensors::{Matrices, constant, indices, on_host},
 };
 
 /// Standard deviations start near softplus(−5) ≈ 0.0067: large ones at the start drown the mean's signal.
@@ -54,22 +54,13 @@ impl Covariance {
     }
 }
 
-/// A root of each example's covariance.
-#[derive(Clone, Debug)]
-pub enum Root {
-    /// Standard deviations `[batch, dim]`.
-    Diagonal(Tensor<2>),
-    /// S with S Sᵀ = Σ, `[batch, dim, dim]`.
-    Full(Tensor<3>),
-}
-
 /// A batch of encoder Gaussians.
 #[derive(Clone, Debug)]
 pub struct Encoding {
     /// μ `[batch, dim]`.
     pub mean: Tensor<2>,
-    /// A root of Σ.
-    pub root: Root,
+    /// A root S of Σ, S Sᵀ = Σ: of a diagonal one the standard deviations.
+    pub root: Matrices,
     /// ln|Σ| `[batch, 1]`.
     pub log_det: Tensor<2>,
 }
@@ -106,15 +97,15 @@ impl Encoding {
         let (root, log_det) = match kind {
             Covariance::Diagonal => {
                 let std = std(raw);
-                (Root::Diagonal(std.clone()), std.log().sum_dim(1).mul_scalar(2.0))
+                (Matrices::Diagonal(std.clone()), std.log().sum_dim(1).mul_scalar(2.0))
             }
             Covariance::Spectral => {
                 let (root, log_det) = spectral::root(symmetric(raw, dim));
-                (Root::Full(root), log_det)
+                (Matrices::Full(root), log_det)
             }
             Covariance::Cholesky => {
                 let (root, log_det) = triangular(raw, dim);
-                (Root::Full(root), log_det)
+                (Matrices::Full(root), log_det)
             }
         };
         Self { mean, root, log_det }
@@ -127,8 +118,8 @@ impl Encoding {
     /// Σ, flattened: `[batch, dim]` (its diagonal) or `[batch, dim²]`.
     pub fn cov(&self) -> Tensor<2> {
         match &self.root {
-            Root::Diagonal(std) => std.clone().square(),
-            Root::Full(root) => {
+            Matrices::Diagonal(std) => std.clone().square(),
+            Matrices::Full(root) => {
                 let [batch, dim, _] = root.dims();
                 root.clone().product(root.clone().transpose()).reshape([batch, dim * dim])
             }
@@ -138,9 +129,9 @@ impl Encoding {
     /// z = μ + S ε, one sample for each row of `noise` `[batch, dim]`.
     pub fn sample(&self, noise: Tensor<2>) -> Tensor<2> {
         let step = match &self.root {
-            Root::Diagonal(std) => std.clone() * noise,
+            Matrices::Diagonal(std) => std.clone() * noise,
             // [batch, dim, dim] × [batch, 1, dim], summed over the last: cheaper than a batched matmul by a column.
-            Root::Full(root) => {
+            Matrices::Full(root) => {
                 let [batch, dim] = noise.dims();
                 (root.clone() * noise.unsqueeze_dim::<3>(1)).sum_dim(2).reshape([batch, dim])
             }
@@ -151,8 +142,8 @@ impl Encoding {
     /// μ, the root as a matrix, ln|Σ|.
     pub(crate) fn into_list(self) -> [Tensor<2>; 3] {
         let root = match self.root {
-            Root::Diagonal(std) => std,
-            Root::Full(root) => {
+            Matrices::Diagonal(std) => std,
+            Matrices::Full(root) => {
                 let [batch, dim, _] = root.dims();
                 root.reshape([batch, dim * dim])
             }
@@ -164,8 +155,8 @@ impl Encoding {
     pub(crate) fn from_list([mean, root, log_det]: [Tensor<2>; 3], kind: Covariance) -> Self {
         let [batch, dim] = mean.dims();
         let root = match kind {
-            Covariance::Diagonal => Root::Diagonal(root),
-            Covariance::Spectral | Covariance::Cholesky => Root::Full(root.reshape([batch, dim, dim])),
+            Covariance::Diagonal => Matrices::Diagonal(root),
+            Covariance::Spectral | Covariance::Cholesky => Matrices::Full(root.reshape([batch, dim, dim])),
         };
         Self { mean, root, log_det }
     }
@@ -180,11 +171,7 @@ impl Encoding {
         matrix: impl Fn(Tensor<2>) -> Tensor<2>,
         full: impl Fn(Tensor<3>) -> Tensor<3>,
     ) -> Self {
-        let root = match self.root {
-            Root::Diagonal(std) => Root::Diagonal(matrix(std)),
-            Root::Full(root) => Root::Full(full(root)),
-        };
-        Self { mean: matrix(self.mean), root, log_det: matrix(self.log_det) }
+        Self { mean: matrix(self.mean), root: self.root.map(&matrix, full), log_det: matrix(self.log_det) }
     }
 }
 
@@ -195,22 +182,24 @@ fn triangle(i: usize, j: usize) -> usize {
 
 /// A = ½(T + Tᵀ), T the lower triangle filled row by row: `[batch, dim (dim + 1) / 2]` → `[batch, dim, dim]`.
 fn symmetric(raw: Tensor<2>, dim: usize) -> Tensor<3> {
+    filled(raw, dim, |i, j| if i == j { 1.0 } else { 0.5 })
+}
+
+/// The triangle on both sides of the diagonal, each cell times its `weight`.
+fn filled(raw: Tensor<2>, dim: usize, weight: impl Fn(usize, usize) -> f64) -> Tensor<3> {
     let (batch, device, dtype) = (raw.dims()[0], raw.device(), raw.dtype());
     let cells = (0..dim * dim).map(|cell| (cell / dim, cell % dim));
     let from = indices(cells.clone().map(|(i, j)| triangle(i.max(j), i.min(j))), &device);
-    let scale = cells.map(|(i, j)| if i == j { 1.0 } else { 0.5 }).collect();
-    (raw.select(1, from) * constant(scale, [1, dim * dim], &device, dtype)).reshape([batch, dim, dim])
+    let weights = constant(cells.map(|(i, j)| weight(i, j)).collect(), [1, dim * dim], &device, dtype);
+    (raw.select(1, from) * weights).reshape([batch, dim, dim])
 }
 
 /// The triangular root and its log-determinant, `[batch, dim, dim]` and `[batch, 1]`.
 fn triangular(raw: Tensor<2>, dim: usize) -> (Tensor<3>, Tensor<2>) {
-    let (batch, device, dtype) = (raw.dims()[0], raw.device(), raw.dtype());
-    let cells = (0..dim * dim).map(|cell| (cell / dim, cell % dim));
-    let from = indices(cells.clone().map(|(i, j)| triangle(i.max(j), i.min(j))), &device);
-    let below = cells.clone().map(|(i, j)| f64::from(u8::from(j < i))).collect();
-    let diagonal = cells.map(|(i, j)| f64::from(u8::from(i == j))).collect();
+    let (device, dtype) = (raw.device(), raw.dtype());
+    let diagonal = (0..dim * dim).map(|cell| f64::from(u8::from(cell / dim == cell % dim))).collect();
     let std = std(raw.clone().select(1, indices((0..dim).map(|i| triangle(i, i)), &device))); // [batch, dim]
     let spread = std.clone().unsqueeze_dim::<3>(2) * constant(diagonal, [1, dim, dim], &device, dtype);
-    let strict = raw.select(1, from) * constant(below, [1, dim * dim], &device, dtype);
-    (strict.reshape([batch, dim, dim]) + spread, std.log().sum_dim(1).mul_scalar(2.0))
+    let strict = filled(raw, dim, |i, j| f64::from(u8::from(j < i)));
+    (strict + spread, std.log().sum_dim(1).mul_scalar(2.0))
 }

@@ -47,6 +47,14 @@ impl Output {
             Self::Regression(count, _) | Self::Classes(count) => count,
         }
     }
+
+    /// ln σ² `[1, targets]` before learning, of a regression that has one for all inputs.
+    pub fn log_variance(self, device: &Device) -> Option<Tensor<2>> {
+        match self {
+            Self::Regression(count, OutputVariance::Homoscedastic) => Some(Tensor::zeros([1, count], device)),
+            _ => None,
+        }
+    }
 }
 
 /// Backbone, head and decoder.
@@ -81,11 +89,6 @@ impl Network {
         let dense = layers.chain([&mut self.head, &mut self.decoder]).flat_map(Dense::parameters_mut);
         let images = self.images.iter_mut().flat_map(ResNet::parameters_mut);
         images.chain(dense).chain(&mut self.log_variance).collect()
-    }
-
-    /// How many of [`Network::parameters_mut`], the first, are the image network's.
-    pub fn image_parameters(&mut self) -> usize {
-        self.images.as_mut().map_or(0, |images| images.parameters_mut().count())
     }
 
     /// What a checkpoint keeps beside the parameters: the image network's running statistics.
@@ -127,31 +130,28 @@ impl Network {
 
     /// [`Network::encode`] of a network that learns: with `taken`, norms use the batch's statistics and add them to it.
     pub fn encode_taking(&self, x: Tensor<2>, taken: Option<&mut Vec<Statistics>>) -> Encoding {
-        let x = match &self.images {
-            Some(images) => images.forward(as_images(x), taken),
-            None => x,
-        };
-        self.encode_features(x)
+        let one = Self::encode_parts(std::slice::from_ref(self), vec![x], taken).pop();
+        one.expect("one part gives one part")
     }
 
     /// [`Network::encode_taking`] of a batch in parts, each through its own copy of the network on its own device; norms use the
     /// statistics of the whole batch.
-    #[must_use]
-    pub fn encode_parts(parts: &[Self], xs: Vec<Tensor<2>>, taken: &mut Vec<Statistics>) -> Vec<Encoding> {
+    pub fn encode_parts(
+        parts: &[Self],
+        xs: Vec<Tensor<2>>,
+        taken: Option<&mut Vec<Statistics>>,
+    ) -> Vec<Encoding> {
         let images: Option<Vec<&ResNet>> = parts.iter().map(|part| part.images.as_ref()).collect();
         let xs = match images {
-            Some(images) => {
-                ResNet::forward_parts(&images, xs.into_iter().map(as_images).collect(), Some(taken))
-            }
+            Some(images) => ResNet::forward_parts(&images, xs.into_iter().map(as_images).collect(), taken),
             None => xs,
         };
-        parts.iter().zip(xs).map(|(part, x)| part.encode_features(x)).collect()
-    }
-
-    fn encode_features(&self, x: Tensor<2>) -> Encoding {
-        let features = self.backbone.forward(x); // [batch, F]
-        let outputs = self.head.forward(activate(self.activation, features)); // [batch, d + …]
-        Encoding::new(outputs, self.dim, self.covariance)
+        let encode = |(part, x): (&Self, Tensor<2>)| {
+            let features = part.backbone.forward(x); // [batch, F]
+            let outputs = part.head.forward(activate(part.activation, features)); // [batch, d + …]
+            Encoding::new(outputs, part.dim, part.covariance)
+        };
+        parts.iter().zip(xs).map(encode).collect()
     }
 
     /// The running mean of each norm of the image network.

@@ -133,33 +133,14 @@ mod cuda {
 mod tests {
     use std::path::Path;
 
-    use burn::tensor::Device;
-
     use super::*;
-
-    /// `(values, gradient of the sum with respect to each factor)` of a product of tracked tensors.
-    fn both(product: impl Fn(Tensor<3>, Tensor<3>) -> Tensor<3>) -> [Vec<f32>; 3] {
-        let device = Device::flex().autodiff();
-        let tensor = |seed: usize, shape: [usize; 3]| {
-            let values: Vec<f32> =
-                (0..shape.iter().product()).map(|i| ((i * seed) % 17) as f32 - 8.0).collect();
-            let data = burn::tensor::TensorData::new(values, shape);
-            Tensor::<3>::from_data(data, &device).require_grad()
-        };
-        let (a, b) = (tensor(5, [2, 3, 4]), tensor(7, [2, 4, 5]));
-        let product = product(a.clone(), b.clone());
-        let weighted = product.clone() * product.clone();
-        let grads = weighted.sum().backward();
-        let numbers = |tensor: Tensor<3>| tensor.into_data().iter::<f32>().collect();
-        [
-            numbers(product.without_autodiff()),
-            numbers(a.grad(&grads).unwrap()),
-            numbers(b.grad(&grads).unwrap()),
-        ]
-    }
+    use crate::model::tests::{traced, whole};
 
     #[test]
     fn a_product_and_its_gradients_are_burns() {
+        let both = |product: fn(Tensor<3>, Tensor<3>) -> Tensor<3>| {
+            traced([whole(5, [2, 3, 4]), whole(7, [2, 4, 5])], |[a, b]| product(a, b), |y| y.square())
+        };
         assert_eq!(both(Product::product), both(Tensor::matmul));
     }
 

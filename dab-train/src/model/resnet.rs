@@ -48,7 +48,6 @@ pub enum Architecture {
 
 impl Architecture {
     /// Width of the pooled features.
-    #[must_use]
     pub fn features(self) -> usize {
         match self {
             Self::WideResnet { width, .. } => 64 * width,
@@ -58,7 +57,6 @@ impl Architecture {
     }
 
     /// Height and width of the images that it was made for.
-    #[must_use]
     pub fn side(self) -> usize {
         match self {
             Self::Resnet50 => 224,
@@ -67,7 +65,6 @@ impl Architecture {
     }
 
     /// The shorter side of a picture before its centre of `side` × `side` is cut out, as its authors have it.
-    #[must_use]
     pub fn resize(self, side: usize) -> usize {
         match self {
             Self::Resnet50 => side * 8 / 7,
@@ -76,7 +73,6 @@ impl Architecture {
     }
 
     /// Whether images of this height and width can be halved as often as the network does.
-    #[must_use]
     pub fn takes(self, side: usize) -> bool {
         match self {
             Self::CifarResnet { .. } => side > 0 && side.is_multiple_of(4),
@@ -85,7 +81,6 @@ impl Architecture {
     }
 
     /// Why there is no such network, if there is none.
-    #[must_use]
     pub fn fault(self) -> Option<String> {
         match self {
             Self::WideResnet { depth, width } if depth < 10 || depth % 6 != 4 || width == 0 => Some(format!(
@@ -159,7 +154,6 @@ pub struct Cost {
 
 impl ResNet {
     /// A network on `device`, its norms at the identity.
-    #[must_use]
     pub fn new(architecture: Architecture, mut source: InitialWeights, device: &Device) -> Self {
         let mut conv = |shape, kernel, stride| Conv::new(shape, kernel, stride, &mut source, device);
         let norm = |channels| Norm::new(channels, device);
@@ -188,21 +182,19 @@ impl ResNet {
                     _ => channels,
                 };
                 let changes = stride > 1 || inputs != outputs;
-                let (convs, norms) = match architecture {
-                    Architecture::Resnet50 => (
-                        vec![
-                            conv([inputs, channels], 1, 1),
-                            conv([channels, channels], 3, stride),
-                            conv([channels, outputs], 1, 1),
-                        ],
-                        vec![norm(channels), norm(channels), norm(outputs)],
-                    ),
-                    _ => {
-                        let convs = vec![conv([inputs, outputs], 3, stride), conv([outputs, outputs], 3, 1)];
-                        let first = if architecture.is_wide() { inputs } else { outputs };
-                        (convs, vec![norm(first), norm(outputs)])
-                    }
+                let shapes = match architecture {
+                    Architecture::Resnet50 => vec![
+                        ([inputs, channels], 1, 1),
+                        ([channels, channels], 3, stride),
+                        ([channels, outputs], 1, 1),
+                    ],
+                    _ => vec![([inputs, outputs], 3, stride), ([outputs, outputs], 3, 1)],
                 };
+                let wide = architecture.is_wide();
+                let norms =
+                    shapes.iter().map(|&([from, to], ..)| norm(if wide { from } else { to })).collect();
+                let convs =
+                    shapes.into_iter().map(|(shape, kernel, step)| conv(shape, kernel, step)).collect();
                 let shortcut = match architecture {
                     _ if !changes => Shortcut::Identity,
                     Architecture::CifarResnet { .. } => Shortcut::Subsample { channels: outputs },
@@ -222,14 +214,12 @@ impl ResNet {
     }
 
     /// Which network this is.
-    #[must_use]
     pub fn architecture(&self) -> Architecture {
         self.architecture
     }
 
     /// Images `[batch, 3, h, w]` → features `[batch, F]`. Norms use their running statistics, or, with `taken`, the
     /// batch's, which are added to it in a fixed order.
-    #[must_use]
     pub fn forward(&self, x: Tensor<4>, taken: Option<&mut Vec<Statistics>>) -> Tensor<2> {
         Self::forward_parts(&[self], vec![x], taken).pop().expect("one part gives one part")
     }
@@ -239,7 +229,6 @@ impl ResNet {
     ///
     /// # Panics
     /// Without parts.
-    #[must_use]
     pub fn forward_parts(
         parts: &[&Self],
         xs: Vec<Tensor<4>>,
@@ -280,7 +269,6 @@ impl ResNet {
     }
 
     /// The running mean of each norm, in the order of evaluation.
-    #[must_use]
     pub fn running_means(&self) -> Vec<Tensor<2>> {
         self.clone().norms_mut().into_iter().map(|norm| norm.mean.clone()).collect()
     }
@@ -331,7 +319,6 @@ impl ResNet {
     }
 
     /// What one image of this height and width costs.
-    #[must_use]
     pub fn cost(&self, height: usize, width: usize) -> Cost {
         let mut cost = Cost::default();
         let mut size = cost.conv(&self.stem, [height, width], 1);

@@ -193,29 +193,18 @@ mod cuda {
 
 #[cfg(test)]
 mod tests {
-    use burn::tensor::{TensorData, module::conv2d};
+    use burn::tensor::module::conv2d;
 
     use super::*;
+    use crate::model::tests::{traced, whole};
 
     type Convolution = fn(Tensor<4>, Tensor<4>, ConvOptions<2>) -> Tensor<4>;
 
     /// Values, and gradients of the sum of their squares, of a convolution with this stride on the CPU.
-    fn both(convolution: Convolution, stride: usize) -> [Vec<f32>; 3] {
-        let device = Device::flex().autodiff();
-        let tensor = |seed: usize, shape: [usize; 4]| {
-            let draw = |i| ((i * seed) % 17) as f32 - 8.0;
-            let values: Vec<f32> = (0..shape.iter().product()).map(draw).collect();
-            Tensor::<4>::from_data(TensorData::new(values, shape), &device).require_grad()
-        };
-        let (x, weight) = (tensor(5, [2, 3, 6, 6]), tensor(7, [4, 3, 3, 3]));
-        let y = convolution(x.clone(), weight.clone(), ConvOptions::new([stride; 2], [1; 2], [1; 2], 1));
-        let grads = y.clone().square().sum().backward();
-        let numbers = |tensor: Tensor<4>| tensor.into_data().iter::<f32>().collect();
-        [
-            numbers(y.without_autodiff()),
-            numbers(x.grad(&grads).unwrap()),
-            numbers(weight.grad(&grads).unwrap()),
-        ]
+    fn both(convolution: Convolution, stride: usize) -> Vec<Vec<f64>> {
+        let options = ConvOptions::new([stride; 2], [1; 2], [1; 2], 1);
+        let layer = |[x, weight]: [Tensor<4>; 2]| convolution(x, weight, options.clone());
+        traced([whole(5, [2, 3, 6, 6]), whole(7, [4, 3, 3, 3])], layer, |y| y.square())
     }
 
     #[test]

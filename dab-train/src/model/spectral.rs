@@ -29,11 +29,6 @@ const LANES: usize = 8;
 /// One cell of each of these matrices.
 type Lanes = [f64; LANES];
 
-/// f(λ) = softplus(|λ| − 5) + 1e-5: an eigenvalue's standard deviation.
-fn spread(values: Tensor<2>) -> Tensor<2> {
-    encoder::std(values.abs())
-}
-
 /// f′(λ) = sign(λ) sigmoid(|λ| − 5); 0 at the kink.
 fn slope(values: Tensor<3>) -> Tensor<3> {
     let sigmoid = values.clone().abs().sub_scalar(encoder::STD_SHIFT).neg().exp().add_scalar(1.0).recip();
@@ -45,7 +40,7 @@ pub fn root(a: Tensor<3>) -> (Tensor<3>, Tensor<2>) {
     let tracked = a.is_tracked();
     let fixed = a.clone().without_autodiff();
     let (values, vectors) = eigen(fixed.clone());
-    let std = spread(values.clone()); // [batch, d]
+    let std = encoder::std(values.clone().abs()); // f(λ), an eigenvalue's standard deviation [batch, d]
     let root = scaled(&vectors, std.clone()).product(vectors.clone().transpose());
     let log_det = std.clone().log().sum_dim(1).mul_scalar(2.0);
     if !tracked {

@@ -2,6 +2,28 @@
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
+/// A covariance, its inverse or its root for each of many Gaussians.
+#[derive(Clone, Debug)]
+pub enum Matrices {
+    /// Of diagonal ones what stands on the diagonal `[count, dim]`.
+    Diagonal(Tensor<2>),
+    /// `[count, dim, dim]`.
+    Full(Tensor<3>),
+}
+
+impl Matrices {
+    pub(crate) fn map(
+        self,
+        diagonal: impl Fn(Tensor<2>) -> Tensor<2>,
+        full: impl Fn(Tensor<3>) -> Tensor<3>,
+    ) -> Self {
+        match self {
+            Self::Diagonal(tensor) => Self::Diagonal(diagonal(tensor)),
+            Self::Full(tensor) => Self::Full(full(tensor)),
+        }
+    }
+}
+
 /// Numbers as a tensor of `dtype` on `device`.
 pub(crate) fn constant<const D: usize>(
     values: Vec<f64>,

@@ -3,11 +3,11 @@
 use burn::tensor::{DType, Device, Tensor};
 
 use super::{
-    codebook::{CodePrecision, Codebook, Codes, Shrinkage, moments, uncertainty},
+    codebook::{Codebook, Codes, Shrinkage, moments, uncertainty},
     divergence,
     encoder::{Covariance, Encoding},
     spectral,
-    tensors::constant,
+    tensors::{Matrices, constant},
 };
 use crate::support::random::Random;
 
@@ -44,6 +44,25 @@ fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f64> {
     tensor.into_data().iter::<f64>().collect()
 }
 
+/// What `layer` gives, and the gradients of the sum of its `loss` with respect to each tensor that it takes.
+pub(super) fn traced<const D: usize, const N: usize>(
+    given: [Tensor<D>; N],
+    layer: impl Fn([Tensor<D>; N]) -> Tensor<D>,
+    loss: impl Fn(Tensor<D>) -> Tensor<D>,
+) -> Vec<Vec<f64>> {
+    let given = given.map(|tensor| tensor.detach().require_grad());
+    let y = layer(given.clone());
+    let gradients = loss(y.clone()).sum().backward();
+    let of = |tensor: &Tensor<D>| values(tensor.grad(&gradients).unwrap());
+    std::iter::once(values(y.without_autodiff())).chain(given.iter().map(of)).collect()
+}
+
+/// Small whole numbers on the CPU, tracked.
+pub(super) fn whole<const D: usize>(factor: usize, shape: [usize; D]) -> Tensor<D> {
+    let values = (0..shape.iter().product()).map(|i: usize| ((i * factor) % 17) as f64 - 8.0).collect();
+    constant(values, shape, &device().autodiff(), DType::F32)
+}
+
 /// Largest |a − b| relative to the largest |b|.
 fn difference(a: &[f64], b: &[f64]) -> f64 {
     assert_eq!(a.len(), b.len());
@@ -60,10 +79,10 @@ fn entrywise(a: &[f64], b: &[f64]) -> f64 {
 /// The golden codes as f64 tensors, means tracked.
 fn golden_codes(golden: &mut Golden, dim: usize, codes: usize, full: bool) -> Codes {
     let precision = if full {
-        CodePrecision::Full(wide(golden.numbers("centroid_prec"), [codes, dim, dim]))
+        Matrices::Full(wide(golden.numbers("centroid_prec"), [codes, dim, dim]))
     } else {
         let variances = golden.numbers("centroid_var");
-        CodePrecision::Diagonal(wide(variances.iter().map(|v| 1.0 / v).collect(), [codes, dim]))
+        Matrices::Diagonal(wide(variances.iter().map(|v| 1.0 / v).collect(), [codes, dim]))
     };
     let log_det = if full {
         golden.numbers("centroid_logdet")

@@ -42,29 +42,18 @@ pub struct Examples {
 pub fn examples(subject: &Subject) -> Vec<Examples> {
     let strangeness = |row: &Judged| (row.said.score(), row.said.p_value);
     let ambiguous = subject.test.rows.iter().any(|row| row.said.ambiguity.is_some());
+    let (test, names) = (&subject.test, &subject.names.test);
     let mut lists = vec![Examples {
         title: "Strangest test rows".into(),
         advice: "Broken sensors, wrong labels and rare cases show up here.".into(),
-        rows: top(
-            &subject.test,
-            &subject.names.test,
-            |row| row.said.score(),
-            strangeness,
-            |index, row| strange(subject, Some(index), row),
-        ),
+        rows: top(test, names, 1.0, strangeness, |index, row| strange(subject, Some(index), row)),
     }];
     if ambiguous {
-        let of = |row: &Judged| row.said.ambiguity.unwrap_or(f32::NEG_INFINITY);
+        let of = |row: &Judged| (row.said.ambiguity.unwrap_or(f32::NEG_INFINITY), row.said.ambiguity_p);
         lists.push(Examples {
             title: "Most ambiguous test rows".into(),
             advice: "Between two classes: the label, or the classes themselves, may be in doubt.".into(),
-            rows: top(
-                &subject.test,
-                &subject.names.test,
-                of,
-                |row| (of(row), row.said.ambiguity_p),
-                |index, row| between(subject, index, row),
-            ),
+            rows: top(test, names, 1.0, of, |index, row| between(subject, index, row)),
         });
     }
     for (at, set) in subject.ood.iter().enumerate() {
@@ -78,23 +67,24 @@ pub fn examples(subject: &Subject) -> Vec<Examples> {
         lists.push(Examples {
             title: format!("Most familiar rows of {}", set.name),
             advice,
-            rows: top(set, names, |row| -row.said.score(), strangeness, |_, row| strange(subject, None, row)),
+            rows: top(set, names, -1.0, strangeness, |_, row| strange(subject, None, row)),
         });
     }
     lists.retain(|list| !list.rows.is_empty());
     lists
 }
 
-/// The rows with the largest `key`, each with the score and the p-value that it is here for, and its words.
+/// The rows with the largest score times `sign`, each with the score and the p-value that it is here for, and its words.
 fn top(
     set: &JudgedSet,
     names: &[String],
-    key: impl Fn(&Judged) -> f32,
+    sign: f32,
     shown: impl Fn(&Judged) -> (f32, Option<f32>),
     words: impl Fn(usize, &Judged) -> String,
 ) -> Vec<Example> {
+    let key = |row: usize| sign * shown(&set.rows[row]).0;
     let mut order: Vec<usize> = (0..set.rows.len()).collect();
-    order.sort_by(|&a, &b| key(&set.rows[b]).total_cmp(&key(&set.rows[a])));
+    order.sort_by(|&a, &b| key(b).total_cmp(&key(a)));
     order
         .into_iter()
         .take(SHOWN)

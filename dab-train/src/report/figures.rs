@@ -17,7 +17,7 @@ use crate::{
     measure::{
         assessed::{Judged, JudgedSet},
         evaluate::INTERVAL_FACTOR,
-        metrics::{Detection, Positive, detection, selective},
+        metrics::{Positive, auroc, detection, selective},
     },
     run::Run,
 };
@@ -134,8 +134,7 @@ pub fn details(subject: &Subject, model: &Model<'_>) -> Result<Vec<Figure>> {
         let curves = subject.ood.iter().map(|set| {
             let scores = set.each(|row| Some(row.said.score()));
             let points = detection::roc(&test, &scores)?;
-            let merit = Detection::new(Positive::OutOfDistribution, &test, &scores)?.auroc;
-            Ok(Curve { name: set.name.clone(), points, merit })
+            Ok(Curve { name: set.name.clone(), points, merit: auroc(&test, &scores)? })
         });
         let drawing =
             plot::roc("Strangers found", Positive::OutOfDistribution, &curves.collect::<Result<Vec<_>>>()?)?;
@@ -166,19 +165,16 @@ pub fn details(subject: &Subject, model: &Model<'_>) -> Result<Vec<Figure>> {
 /// The paper's figure of a regression with one input: the whole grid, inside and outside the training range.
 pub fn curve(data: &DataConfig, run: &Run) -> Result<Drawing> {
     let scale = run.evaluation.interval.as_ref().map_or(1.0, |interval| interval.scale);
+    let half = |u: f32| INTERVAL_FACTOR * scale as f32 * u;
     let parts = std::iter::once((&run.task.test.inputs, &run.scores.test))
         .chain(run.task.ood.iter().zip(&run.scores.ood).map(|((_, inputs), (_, scores))| (inputs, scores)));
-    let mut rows: Vec<(f32, f32, f32)> = parts
+    let mut curve: Vec<(f32, f32, f32)> = parts
         .flat_map(|(inputs, scores)| {
             (0..inputs.rows)
-                .map(|row| (inputs.row(row)[0], scores.outputs.row(row)[0], scores.uncertainty[row]))
+                .map(|row| (inputs.row(row)[0], scores.outputs.row(row)[0], half(scores.uncertainty[row])))
         })
         .collect();
-    rows.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let grid: Vec<f32> = rows.iter().map(|row| row.0).collect();
-    let prediction: Vec<f32> = rows.iter().map(|row| row.1).collect();
-    let half_width: Vec<f32> = rows.iter().map(|row| INTERVAL_FACTOR * scale as f32 * row.2).collect();
-    let truth: Vec<f32> = grid.iter().map(|&x| clusters::truth(x)).collect();
+    curve.sort_by(|a, b| a.0.total_cmp(&b.0));
     let Targets::Regression(targets) = &run.task.train.targets else { anyhow::bail!("no targets to draw") };
     let points =
         |inputs: &Table| (0..inputs.rows).map(|i| (inputs.row(i)[0], targets.row(i)[0])).collect::<Vec<_>>();
@@ -194,11 +190,9 @@ pub fn curve(data: &DataConfig, run: &Run) -> Result<Drawing> {
     plot::regression(&RegressionFigure {
         title: &title,
         axes: ("x", "y"),
-        grid: &grid,
-        prediction: &prediction,
-        half_width: &half_width,
+        curve: &curve,
         band: &band,
-        truth: matches!(data, DataConfig::RegressionClusters(_)).then_some(truth.as_slice()),
+        truth: matches!(data, DataConfig::RegressionClusters(_)).then_some(clusters::truth),
         train: &points(&run.task.train.inputs),
     })
 }

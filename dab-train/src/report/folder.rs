@@ -183,7 +183,7 @@ fn training_report(experiment: &Experiment, runs: &[Run], first: &Run) -> Result
     let judged = |run: &Run| {
         let targets = Some(run.task.test.targets.clone());
         let (test, ood) = (run.assessments.test.clone(), run.assessments.ood.clone());
-        let subject = Subject::of(ModelFile::from_bytes(&run.model)?, test, targets, ood)?;
+        let subject = Subject::new(ModelFile::from_bytes(&run.model)?, test, targets, ood)?;
         Ok(Subject { names: run.rows.clone(), ..subject })
     };
     let subjects = runs.iter().map(judged).collect::<Result<Vec<_>>>()?;

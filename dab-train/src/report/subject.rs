@@ -50,22 +50,8 @@ fn views(model: &Model<'_>) -> Vec<String> {
 }
 
 impl Subject {
-    /// Judges fresh rows and rows from elsewhere.
+    /// Rows that the model has judged.
     pub fn new(
-        model: ModelFile,
-        test: &Table,
-        targets: Option<Targets>,
-        ood: &[(String, Table)],
-    ) -> Result<Self> {
-        let view = model.model()?;
-        let ood = ood.iter().map(|(name, inputs)| JudgedSet::new(name, &view, inputs));
-        let (ood, test) = (ood.collect::<Result<Vec<_>>>()?, JudgedSet::new("test", &view, test)?);
-        drop(view);
-        Self::of(model, test, targets, ood)
-    }
-
-    /// Rows that the model has judged already.
-    pub fn of(
         model: ModelFile,
         test: JudgedSet,
         targets: Option<Targets>,

@@ -8,7 +8,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use tempfile::{NamedTempFile, TempPath};
+use tempfile::TempPath;
 
 /// A file in the making. Dropped without [`AtomicFile::commit`], it disappears.
 #[derive(Debug)]
@@ -34,7 +34,12 @@ impl AtomicFile {
         let name = target.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_string_lossy();
         let folder =
             target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let (file, draft) = draft(&format!(".{name}."), folder)?.into_parts();
+        let (mut draft, prefix) = (tempfile::Builder::new(), format!(".{name}."));
+        draft.prefix(&prefix).suffix(".part");
+        // Others may read it as the user's settings (umask) say: a temporary file is the user's alone by default.
+        #[cfg(unix)]
+        draft.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        let (file, draft) = draft.tempfile_in(folder)?.into_parts();
         Ok(Self { file: BufWriter::new(file), draft: Some(draft), target })
     }
 
@@ -57,15 +62,6 @@ impl AtomicFile {
 /// Writes a file, whole or not at all, and names it where that fails.
 pub fn save(path: &Path, bytes: impl AsRef<[u8]>) -> anyhow::Result<()> {
     AtomicFile::write(path, bytes.as_ref()).with_context(|| format!("cannot write `{}`", path.display()))
-}
-
-/// A new file that others may read as the user's settings (umask) say: a temporary file is the user's alone by default.
-fn draft(prefix: &str, folder: &Path) -> io::Result<NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(prefix).suffix(".part");
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    builder.tempfile_in(folder)
 }
 
 /// Refuses a folder that cannot be written into, without a trace: training may take long.

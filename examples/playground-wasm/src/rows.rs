@@ -1,4 +1,4 @@
-//! Rows from comma-separated text, by the parser that `dab score` has (csv-core is the core of its csv crate).
+//! Rows from comma-separated text, by csv-core, the parser of the csv crate.
 
 use core::str;
 

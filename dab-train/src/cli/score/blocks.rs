@@ -1,13 +1,9 @@
-//! Blocks of rows, and the threads that read and score them.
+//! Blocks of rows that are read and scored together.
 
-use std::sync::mpsc;
-use std::thread;
-
-use anyhow::{Context, Result};
 use dab_core::InputError;
 
 use super::Scorer;
-use crate::data::rows::{BadRow, ParsedRows, RawRows, RowParser};
+use crate::data::rows::{BadRow, Parse, ParsedRows, RawRows};
 
 /// Rows that are scored together.
 #[derive(Default)]
@@ -33,48 +29,11 @@ pub enum End {
     Input(InputError),
 }
 
-/// A thread that scores blocks, one after the other.
-pub struct Worker {
-    blocks: mpsc::Sender<Block>,
-    scored: mpsc::Receiver<Block>,
-}
-
-impl Worker {
-    pub fn start<'scope>(
-        scope: &'scope thread::Scope<'scope, '_>,
-        parser: RowParser,
-        mut scorer: Scorer<'scope>,
-        skip_bad: bool,
-    ) -> Self {
-        let (blocks, work) = mpsc::channel::<Block>();
-        let (answers, scored) = mpsc::channel();
-        scope.spawn(move || {
-            for mut block in work {
-                parser.parse(&block.raw, &mut block.rows);
-                std::mem::swap(&mut scorer.lines, &mut block.lines);
-                block.score(&mut scorer, skip_bad);
-                std::mem::swap(&mut scorer.lines, &mut block.lines);
-                if answers.send(block).is_err() {
-                    break;
-                }
-            }
-        });
-        Self { blocks, scored }
-    }
-
-    pub fn ask(&self, block: Block) -> Result<()> {
-        self.blocks.send(block).ok().context("a thread that scores has ended")
-    }
-
-    pub fn answer(&self) -> Result<Block> {
-        self.scored.recv().context("a thread that scores has ended")
-    }
-}
-
 impl Block {
-    /// Scores the rows into the scorer's lines, without those of bad rows: only the thread that has all blocks knows their numbers
-    /// in the file.
-    fn score(&mut self, scorer: &mut Scorer<'_>, skip_bad: bool) {
+    /// Reads and scores the rows, without lines for bad ones: only the thread that has all blocks knows their numbers in the file.
+    pub fn score(&mut self, parser: &dyn Parse, scorer: &mut Scorer<'_>, skip_bad: bool) {
+        parser.parse(&self.raw, &mut self.rows);
+        std::mem::swap(&mut scorer.lines, &mut self.lines);
         scorer.lines.clear();
         self.bad.clear();
         (self.count, self.end) = (0, None);
@@ -83,14 +42,14 @@ impl Block {
             self.count += 1;
             if let Some((_, row)) = bad.next_if(|(place, _)| *place == at) {
                 self.bad.push((scorer.lines.len(), row));
-                if !skip_bad {
-                    self.end = Some(End::Bad);
-                    return;
-                }
-            } else if let Err(error) = scorer.line(input) {
-                self.end = Some(End::Input(error));
-                return;
+                self.end = (!skip_bad).then_some(End::Bad);
+            } else {
+                self.end = scorer.line(input).err().map(End::Input);
+            }
+            if self.end.is_some() {
+                break;
             }
         }
+        std::mem::swap(&mut scorer.lines, &mut self.lines);
     }
 }

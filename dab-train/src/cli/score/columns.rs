@@ -78,14 +78,10 @@ pub struct ColumnScorer<'a> {
     probabilities: bool,
     scratch: Vec<f32>,
     outputs: Vec<f32>,
-    uncertainty: Vec<f32>,
-    p_value: Vec<f32>,
-    verdict: Vec<i32>,
-    nearest: Vec<i32>,
-    /// Unfamiliarity, ambiguity and its p-value.
-    more: [Vec<f32>; 3],
-    /// The likeliest class and the next.
-    class: [Vec<i32>; 2],
+    /// Uncertainty, its p-value, unfamiliarity, ambiguity and its p-value.
+    scores: [Vec<f32>; 5],
+    /// Verdict, nearest code, the likeliest class and the next.
+    whole: [Vec<i32>; 4],
     /// One list for each output.
     predicted: Vec<Vec<f32>>,
 }
@@ -100,12 +96,8 @@ impl<'a> ColumnScorer<'a> {
             probabilities,
             scratch: vec![0.0; model.scratch_len()],
             outputs: vec![0.0; outputs],
-            uncertainty: Vec::new(),
-            p_value: Vec::new(),
-            verdict: Vec::new(),
-            nearest: Vec::new(),
-            more: Default::default(),
-            class: Default::default(),
+            scores: Default::default(),
+            whole: Default::default(),
             predicted: vec![Vec::new(); outputs],
         }
     }
@@ -133,36 +125,28 @@ impl<'a> ColumnScorer<'a> {
     }
 
     fn put(&mut self, found: Option<&Assessment>, verdict: i32) {
-        let number = |of: fn(&Assessment) -> Option<f32>| found.and_then(of).unwrap_or(f32::NAN);
-        self.uncertainty.push(number(|found| Some(found.uncertainty)));
-        self.p_value.push(number(|found| found.p_value));
-        self.verdict.push(verdict);
-        self.nearest.push(whole(found.map(|found| found.nearest)));
-        if self.columns.channels {
-            self.more[0].push(number(|found| found.unfamiliarity));
-            self.more[1].push(number(|found| found.ambiguity));
-            self.more[2].push(number(|found| found.ambiguity_p));
-            self.class[0].push(whole(found.and_then(|found| found.class)));
-            self.class[1].push(whole(found.and_then(|found| found.runner_up)));
-        }
-        for (column, &output) in self.predicted.iter_mut().zip(&self.outputs) {
-            column.push(output);
-        }
+        let scores = found.map_or([None; 5], |found| {
+            [Some(found.uncertainty), found.p_value, found.unfamiliarity, found.ambiguity, found.ambiguity_p]
+        });
+        let [nearest, class, next] =
+            found.map_or([None; 3], |found| [Some(found.nearest), found.class, found.runner_up]).map(whole);
+        let scores = scores.map(|score| score.unwrap_or(f32::NAN));
+        self.scores.iter_mut().zip(scores).for_each(|(column, score)| column.push(score));
+        let whole = [verdict, nearest, class, next];
+        self.whole.iter_mut().zip(whole).for_each(|(column, number)| column.push(number));
+        self.predicted.iter_mut().zip(&self.outputs).for_each(|(column, &output)| column.push(output));
     }
 
     /// The rows so far; there are none afterwards.
     pub fn take(&mut self) -> Result<RecordBatch> {
-        let mut arrays: Vec<ArrayRef> = vec![
-            floats(&mut self.uncertainty),
-            floats(&mut self.p_value),
-            texts(&mut self.verdict, &self.columns.verdicts)?,
-            Arc::new(integers(&mut self.nearest)),
-        ];
+        let [uncertainty, p_value, channels @ ..] = self.scores.each_mut().map(floats);
+        let [verdict, nearest, classes @ ..] = self.whole.each_mut().map(integers);
+        let mut arrays =
+            vec![uncertainty, p_value, texts(verdict, &self.columns.verdicts)?, Arc::new(nearest)];
+        let classes = classes.map(|class| texts(class, &self.columns.classes));
         if self.columns.channels {
-            arrays.extend(self.more.iter_mut().map(floats));
-            for class in &mut self.class {
-                arrays.push(texts(class, &self.columns.classes)?);
-            }
+            arrays.extend(channels);
+            arrays.extend(classes.into_iter().collect::<Result<Vec<_>>>()?);
         }
         arrays.extend(self.predicted.iter_mut().map(floats));
         Ok(RecordBatch::try_new(self.columns.coded(), arrays)?)
@@ -192,6 +176,6 @@ fn integers(values: &mut Vec<i32>) -> Int32Array {
     Int32Array::new(std::mem::take(values).into(), nulls)
 }
 
-fn texts(values: &mut Vec<i32>, words: &ArrayRef) -> Result<ArrayRef> {
-    Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(integers(values), words.clone())?))
+fn texts(places: Int32Array, words: &ArrayRef) -> Result<ArrayRef> {
+    Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(places, words.clone())?))
 }

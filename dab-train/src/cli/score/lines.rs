@@ -78,12 +78,6 @@ impl<'a> Scorer<'a> {
         self.named && !self.channels && self.model.shape().task == Some(Task::Classification)
     }
 
-    /// The name of the class with the largest output.
-    fn likeliest(&self) -> Option<&'a String> {
-        let best = self.outputs.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1));
-        best.and_then(|(class, _)| self.classes.get(class))
-    }
-
     /// The line of an input that has a name; `Err` says why it could not be read.
     pub fn named_line(&mut self, name: &str, input: Result<&[f32], &dyn Display>) -> Result<(), InputError> {
         let start = self.lines.len();
@@ -105,7 +99,8 @@ impl<'a> Scorer<'a> {
     /// The line of an input.
     pub fn line(&mut self, input: &[f32]) -> Result<(), InputError> {
         let assessment = self.model.predict_on(self.isa, input, &mut self.outputs, &mut self.scratch)?;
-        let class = self.likeliest().filter(|_| self.tells_class());
+        let likeliest = self.outputs.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1));
+        let class = likeliest.and_then(|(class, _)| self.classes.get(class)).filter(|_| self.tells_class());
         if self.probabilities {
             softmax(&mut self.outputs);
         }

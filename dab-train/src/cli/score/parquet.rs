@@ -10,13 +10,11 @@
 
 mod folder;
 
-use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{BufReader, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
 
 use anyhow::{Context, Result, bail, ensure};
 use arrow_array::RecordBatch;
@@ -45,7 +43,7 @@ use crate::data::rows::{
     BadRow, Layout, ParsedRows, RawRows, ReadProgress, RowReader, is_parquet, parquet::ParquetTable,
 };
 use crate::export::model_file::ModelFile;
-use crate::support::files::AtomicFile;
+use crate::support::{files::AtomicFile, parallel::in_order};
 
 /// Rows that are decoded together: a second or less of work for a core, and some megabytes.
 const BATCH: usize = 1 << 15;
@@ -53,7 +51,7 @@ const BATCH: usize = 1 << 15;
 const SHARE: usize = 1 << 11;
 /// Bytes of a block of rows of another format.
 const BLOCK: usize = 1 << 17;
-/// Blocks that are read together, for each core.
+/// Blocks that are under way, for each core.
 const BLOCKS: usize = 4;
 /// Rows of a row group that is made of rows that had none.
 const GROUP: usize = 1 << 18;
@@ -161,42 +159,25 @@ impl Run<'_> {
         }
         let progress = super::progress_bar(true, ReadProgress { done: 0, total: Some(total), bytes: false });
         let source = Copied(File::open(input)?);
-        let stop = AtomicBool::new(false);
+        let (stop, mut count) = (AtomicBool::new(false), Count::default());
         // One more than can be worked on, so that writing does not make anyone wait.
         let window = rayon::current_num_threads() + 1;
-        let mut count = Count::default();
-        rayon::in_place_scope(|scope| {
-            let stop = &stop;
-            let mut waiting = VecDeque::new();
-            let mut work = || -> Result<()> {
-                let mut groups = firsts.iter().enumerate();
-                for at in 0..firsts.len() {
-                    for (group, &first) in groups.by_ref().take(window - waiting.len()) {
-                        let (sender, receiver) = mpsc::sync_channel(1);
-                        scope.spawn(move |_| {
-                            // Nobody waits for it any more if an earlier one failed.
-                            let _ = sender.send(self.group(table, group, first, stop));
-                        });
-                        waiting.push_back(receiver);
-                    }
-                    let scored = waiting.pop_front().and_then(|receiver| receiver.recv().ok());
-                    let scored = scored.context("scoring was given up")??;
-                    // A row group without rows has no scores, and is left out.
-                    if scored.count.rows > 0 {
-                        let mut out = writer.next_row_group()?;
-                        append(&source, metadata, at, &mut out)?;
-                        append(&scored.bytes, &scored.metadata, 0, &mut out)?;
-                        out.close()?;
-                    }
-                    count.add(scored.count, "");
-                    progress.set_position(count.rows);
-                }
-                Ok(())
-            };
-            let done = work();
-            stop.store(true, Ordering::Relaxed);
-            done
-        })?;
+        let score = |(group, first)| (group, self.group(table, group, first, &stop));
+        let mut write = |(group, scored): (usize, Result<Scored>)| -> Result<()> {
+            let scored = scored?;
+            // A row group without rows has no scores, and is left out.
+            if scored.count.rows > 0 {
+                let mut out = writer.next_row_group()?;
+                append(&source, metadata, group, &mut out)?;
+                append(&scored.bytes, &scored.metadata, 0, &mut out)?;
+                out.close()?;
+            }
+            count.add(scored.count, "");
+            progress.set_position(count.rows);
+            Ok(())
+        };
+        let give_up = |_: &_| stop.store(true, Ordering::Relaxed);
+        in_order(firsts.into_iter().enumerate(), window, score, |scored| write(scored).inspect_err(give_up))?;
         progress.finish_and_clear();
         Ok(count)
     }
@@ -277,37 +258,22 @@ impl Run<'_> {
     /// Rows of another format, into scores alone.
     fn rows(&self, mut rows: RowReader, to: AtomicFile) -> Result<Count> {
         let mut writer = self.writer(to, Some(GROUP))?;
-        let parser = rows.parser();
-        let mut count = Count::default();
-        let mut blocks: Vec<RawRows> = Vec::new();
-        blocks.resize_with(BLOCKS * rayon::current_num_threads(), RawRows::default);
-        loop {
-            let (mut filled, mut end) = (0, Ok(true));
-            while filled < blocks.len() {
-                end = rows.cut(&mut blocks[filled], BLOCK);
-                if !matches!(end, Ok(true)) {
-                    break;
-                }
-                filled += 1;
-            }
-            let scored: Vec<_> = blocks[..filled]
-                .par_iter()
-                .map_init(
-                    || (self.scorer(), ParsedRows::default()),
-                    |(scorer, rows), raw| {
-                        parser.parse(raw, rows);
-                        self.share(scorer, &rows.inputs, std::mem::take(&mut rows.bad))
-                    },
-                )
-                .collect();
-            for share in scored {
-                let before = count.rows;
-                take(share, before, &mut writer, &mut count)?;
-            }
-            if !end? {
-                break;
-            }
-        }
+        let (parser, mut count, mut end) = (rows.parser(), Count::default(), Ok(false));
+        let cut = std::iter::from_fn(|| {
+            let mut raw = RawRows::default();
+            end = rows.cut(&mut raw, BLOCK);
+            matches!(end, Ok(true)).then_some(raw)
+        });
+        let score = |raw: RawRows| {
+            let mut rows = ParsedRows::default();
+            parser.parse(&raw, &mut rows);
+            self.share(&mut self.scorer(), &rows.inputs, rows.bad)
+        };
+        in_order(cut, BLOCKS * rayon::current_num_threads(), score, |share| {
+            let before = count.rows;
+            take(share, before, &mut writer, &mut count)
+        })?;
+        end?;
         writer.into_inner()?.commit()?;
         Ok(count)
     }

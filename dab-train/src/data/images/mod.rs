@@ -70,10 +70,8 @@ pub struct ImagesConfig {
     pub augment: Augment,
     /// Height and width of what the network sees of pictures in files: its own by default, 32 for the CIFAR networks
     /// and 224 for ResNet-50.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub side: Option<usize>,
     /// Their shorter side before the centre is cut out: 256 before 224 for ResNet-50, otherwise `side`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resize: Option<usize>,
     /// Whether files of side × side are resized too; they are taken as they are otherwise.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -53,7 +53,6 @@ pub struct Augment {
     /// Mirror every second image.
     pub flip: bool,
     /// RandAugment, as in `rand = { operations = 2, magnitude = 9 }`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rand: Option<RandAugment>,
 }
 
@@ -78,7 +77,7 @@ impl Augment {
     /// Whatever follows the crop.
     pub(super) fn finish(&self, side: usize, bytes: &mut [u8], random: &mut Random) {
         if self.flip && random.below(2) == 1 {
-            flip(side, bytes);
+            bytes.chunks_exact_mut(side).for_each(<[u8]>::reverse);
         }
         if let Some(rand) = self.rand {
             rand.apply(side, bytes, random);
@@ -140,11 +139,6 @@ pub(super) fn deinterleave(from: &[u8], to: &mut [u8]) {
     for (pixel, colours) in from.chunks_exact(CHANNELS).enumerate() {
         colours.iter().enumerate().for_each(|(colour, &byte)| to[colour * pixels + pixel] = byte);
     }
-}
-
-/// Mirrors rows of `side` bytes.
-fn flip(side: usize, bytes: &mut [u8]) {
-    bytes.chunks_exact_mut(side).for_each(<[u8]>::reverse);
 }
 
 impl Images for Pixels {

@@ -40,43 +40,58 @@ pub struct RandAugment {
     pub magnitude: usize,
 }
 
-/// What may happen to an image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Operation {
-    Identity,
-    ShearX,
-    ShearY,
-    ShiftX,
-    ShiftY,
-    Rotate,
-    Brightness,
-    Colour,
-    Contrast,
-    Sharpness,
-    Posterise,
-    Solarise,
-    AutoContrast,
-    Equalise,
+/// What may happen to an image: what a strength from −1 to 1 means in the operation's own unit, for images of some side, and what so
+/// much of it does to one.
+struct Operation(fn(f64, f64) -> f64, fn(f64, usize, &mut [u8]));
+
+/// Operations, of which one is drawn: their order is that of torchvision.
+const ALL: [Operation; 14] = [
+    Operation(none, |_, _, _| ()),
+    // Shear and shift, along x and along y.
+    Operation(shear, |by, side, bytes| affine([1.0, by, 0.0, 0.0, 1.0, 0.0], side, bytes)),
+    Operation(shear, |by, side, bytes| affine([1.0, 0.0, 0.0, by, 1.0, 0.0], side, bytes)),
+    Operation(shift, |by, side, bytes| affine([1.0, 0.0, by, 0.0, 1.0, 0.0], side, bytes)),
+    Operation(shift, |by, side, bytes| affine([1.0, 0.0, 0.0, 0.0, 1.0, by], side, bytes)),
+    Operation(|strength, _| DEGREES * strength, rotate),
+    // Brightness, colour, contrast, sharpness.
+    Operation(factor, |by, _, bytes| blend(bytes, by, |_| 0)),
+    Operation(factor, |by, _, bytes| {
+        let grey = grey(bytes);
+        blend(bytes, by, |at| grey[at % grey.len()]);
+    }),
+    Operation(factor, |by, _, bytes| {
+        let grey = grey(bytes);
+        let sum: u64 = grey.iter().map(|&g| u64::from(g)).sum();
+        let mean = (sum as f64 / grey.len() as f64 + 0.5) as u8;
+        blend(bytes, by, |_| mean);
+    }),
+    Operation(factor, |by, side, bytes| {
+        let smooth = smooth(side, bytes);
+        blend(bytes, by, |at| smooth[at]);
+    }),
+    Operation(|strength, _| (BITS * strength.abs()).round(), posterise),
+    Operation(|strength, _| WHITE * (1.0 - strength.abs()), solarise),
+    // Contrast as large as possible, and histograms as flat.
+    Operation(none, |_, _, bytes| by_plane(bytes, stretched)),
+    Operation(none, |_, _, bytes| by_plane(bytes, equal)),
+];
+
+fn none(_: f64, _: f64) -> f64 {
+    0.0
 }
 
-use Operation as Op;
+fn shear(strength: f64, _: f64) -> f64 {
+    SHEAR * strength
+}
 
-const ALL: [Op; 14] = [
-    Op::Identity,
-    Op::ShearX,
-    Op::ShearY,
-    Op::ShiftX,
-    Op::ShiftY,
-    Op::Rotate,
-    Op::Brightness,
-    Op::Colour,
-    Op::Contrast,
-    Op::Sharpness,
-    Op::Posterise,
-    Op::Solarise,
-    Op::AutoContrast,
-    Op::Equalise,
-];
+/// In whole pixels, towards zero.
+fn shift(strength: f64, side: f64) -> f64 {
+    (SHIFT * side * strength).trunc()
+}
+
+fn factor(strength: f64, _: f64) -> f64 {
+    1.0 + BLEND * strength
+}
 
 impl RandAugment {
     /// Refuses a magnitude above the largest.
@@ -92,70 +107,35 @@ impl RandAugment {
     /// Changes an image of `side` × `side`, colour by colour.
     pub(super) fn apply(self, side: usize, bytes: &mut [u8], random: &mut Random) {
         for _ in 0..self.operations {
-            let operation = ALL[random.below(ALL.len())];
-            let negative = random.below(2) == 1;
-            operation.apply(operation.amount(self.magnitude, side, negative), side, bytes);
+            let operation = &ALL[random.below(ALL.len())];
+            operation.apply(self.magnitude, random.below(2) == 1, side, bytes);
         }
     }
 }
 
 impl Operation {
-    /// What `magnitude` means, in the operation's own unit.
-    fn amount(self, magnitude: usize, side: usize, negative: bool) -> f64 {
+    fn apply(&self, magnitude: usize, negative: bool, side: usize, bytes: &mut [u8]) {
+        let Self(amount, change) = self;
         let strength = magnitude as f64 / LARGEST as f64;
-        let sign = if negative { -1.0 } else { 1.0 };
-        match self {
-            Op::Identity | Op::AutoContrast | Op::Equalise => 0.0,
-            Op::ShearX | Op::ShearY => sign * SHEAR * strength,
-            Op::ShiftX | Op::ShiftY => sign * (SHIFT * side as f64 * strength).floor(),
-            Op::Rotate => sign * DEGREES * strength,
-            Op::Brightness | Op::Colour | Op::Contrast | Op::Sharpness => 1.0 + sign * BLEND * strength,
-            Op::Posterise => (BITS * strength).round(),
-            Op::Solarise => WHITE * (1.0 - strength),
-        }
+        change(amount(if negative { -strength } else { strength }, side as f64), side, bytes);
     }
+}
 
-    fn apply(self, amount: f64, side: usize, bytes: &mut [u8]) {
-        match self {
-            Op::Identity => {}
-            Op::ShearX => affine([1.0, amount, 0.0, 0.0, 1.0, 0.0], side, bytes),
-            Op::ShearY => affine([1.0, 0.0, 0.0, amount, 1.0, 0.0], side, bytes),
-            Op::ShiftX => affine([1.0, 0.0, amount, 0.0, 1.0, 0.0], side, bytes),
-            Op::ShiftY => affine([1.0, 0.0, 0.0, 0.0, 1.0, amount], side, bytes),
-            Op::Rotate => {
-                let (sin, cos) = (libm::sin(-amount.to_radians()), libm::cos(-amount.to_radians()));
-                let centre = side as f64 / 2.0;
-                // The centre stays where it is.
-                let (x, y) = (centre - (cos + sin) * centre, centre - (cos - sin) * centre);
-                affine([cos, sin, x, -sin, cos, y], side, bytes);
-            }
-            Op::Brightness => blend(bytes, amount, |_| 0),
-            Op::Colour => {
-                let grey = grey(bytes);
-                blend(bytes, amount, |at| grey[at % grey.len()]);
-            }
-            Op::Contrast => {
-                let grey = grey(bytes);
-                let sum: u64 = grey.iter().map(|&g| u64::from(g)).sum();
-                let mean = (sum as f64 / grey.len() as f64 + 0.5) as u8;
-                blend(bytes, amount, |_| mean);
-            }
-            Op::Sharpness => {
-                let smooth = smooth(side, bytes);
-                blend(bytes, amount, |at| smooth[at]);
-            }
-            Op::Posterise => {
-                let mask = u8::MAX << amount as u32;
-                bytes.iter_mut().for_each(|byte| *byte &= mask);
-            }
-            Op::Solarise => {
-                let bright = |byte: &&mut u8| f64::from(**byte) >= amount;
-                bytes.iter_mut().filter(bright).for_each(|byte| *byte = !*byte);
-            }
-            Op::AutoContrast => by_plane(bytes, stretched),
-            Op::Equalise => by_plane(bytes, equal),
-        }
-    }
+fn rotate(degrees: f64, side: usize, bytes: &mut [u8]) {
+    let (sin, cos) = (libm::sin(-degrees.to_radians()), libm::cos(-degrees.to_radians()));
+    let centre = side as f64 / 2.0;
+    // The centre stays where it is.
+    let (x, y) = (centre - (cos + sin) * centre, centre - (cos - sin) * centre);
+    affine([cos, sin, x, -sin, cos, y], side, bytes);
+}
+
+fn posterise(bits: f64, _: usize, bytes: &mut [u8]) {
+    bytes.iter_mut().for_each(|byte| *byte &= u8::MAX << bits as u32);
+}
+
+fn solarise(least: f64, _: usize, bytes: &mut [u8]) {
+    let bright = |byte: &&mut u8| f64::from(**byte) >= least;
+    bytes.iter_mut().filter(bright).for_each(|byte| *byte = !*byte);
 }
 
 /// The pixel at (x, y) comes from (a x + b y + c, d x + e y + f), both at their middles.
@@ -260,14 +240,14 @@ mod tests {
         let mut all = Vec::new();
         flate2::read::ZlibDecoder::new(PILLOW).read_to_end(&mut all).unwrap();
         let mut expected = all.chunks_exact(CHANNELS * SIDE * SIDE);
-        for operation in ALL.into_iter().skip(1) {
+        for (place, operation) in ALL.iter().enumerate().skip(1) {
             for negative in [false, true] {
                 let mut bytes = picture();
-                operation.apply(operation.amount(9, SIDE, negative), SIDE, &mut bytes);
+                operation.apply(9, negative, SIDE, &mut bytes);
                 let wanted = expected.next().unwrap();
                 let wrong = bytes.iter().zip(wanted).filter(|(a, b)| a != b).count();
-                assert_eq!(wrong, 0, "{operation:?} {negative}: {bytes:?} {wanted:?}");
-                assert_ne!(bytes, picture(), "{operation:?} does something");
+                assert_eq!(wrong, 0, "{place} {negative}: {bytes:?} {wanted:?}");
+                assert_ne!(bytes, picture(), "{place} does something");
             }
         }
         assert!(expected.next().is_none());
@@ -275,12 +255,11 @@ mod tests {
 
     #[test]
     fn nothing_happens_at_strength_zero_but_to_histograms() {
-        for operation in
-            ALL.into_iter().filter(|op| ![Op::AutoContrast, Op::Equalise, Op::Solarise].contains(op))
-        {
+        // The last are those that solarise and change histograms.
+        for (place, operation) in ALL[..11].iter().enumerate() {
             let mut bytes = picture();
-            operation.apply(operation.amount(0, SIDE, true), SIDE, &mut bytes);
-            assert_eq!(bytes, picture(), "{operation:?}");
+            operation.apply(0, true, SIDE, &mut bytes);
+            assert_eq!(bytes, picture(), "{place}");
         }
     }
 
@@ -291,7 +270,7 @@ mod tests {
                 for operation in ALL {
                     for negative in [false, true] {
                         let mut bytes = vec![value; CHANNELS * side * side];
-                        operation.apply(operation.amount(LARGEST, side, negative), side, &mut bytes);
+                        operation.apply(LARGEST, negative, side, &mut bytes);
                     }
                 }
             }

@@ -43,8 +43,15 @@ pub fn read(source: &str, root: &Path, how: How, labelled: bool) -> Result<Read>
     match part {
         _ if npz => arrays(&path, part, how.augment),
         Some(part) if path.is_dir() => binary_cifar(&path, part, how.augment),
-        None if path.is_dir() && labelled => classes(&path, how),
-        None if path.is_dir() => list(&path, how),
+        None if path.is_dir() && labelled => {
+            let (files, labels) = folder::classes(&path)?;
+            Ok(Read { labels: Some(Labels::Words(labels)), ..pictures(files, how) })
+        }
+        None if path.is_dir() => {
+            let files = folder::pictures(&path)?;
+            ensure!(!files.is_empty(), "{} holds no {ENDINGS_IN_WORDS} file", path.display());
+            Ok(pictures(files, how))
+        }
         None if !labelled && is_picture(&path) => Ok(pictures(vec![path], how)),
         _ => bail!(
             "{source}: expected an npz file, a folder of CIFAR's binary version, or a folder of {}",
@@ -61,19 +68,6 @@ fn split<'a>(source: &'a str, root: &Path) -> (&'a str, Option<&'a str>) {
         }
         _ => (source, None),
     }
-}
-
-/// A folder with one folder per class.
-fn classes(path: &Path, how: How) -> Result<Read> {
-    let (files, labels) = folder::classes(path)?;
-    Ok(Read { labels: Some(Labels::Words(labels)), ..pictures(files, how) })
-}
-
-/// A folder of pictures.
-fn list(path: &Path, how: How) -> Result<Read> {
-    let files = folder::pictures(path)?;
-    ensure!(!files.is_empty(), "{} holds no {ENDINGS_IN_WORDS} file", path.display());
-    Ok(pictures(files, how))
 }
 
 /// Files of pictures, in this order.

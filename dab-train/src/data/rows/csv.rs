@@ -101,7 +101,7 @@ impl Text {
 
     /// A field of the record; empty where there is none.
     pub(crate) fn field(&self, column: usize) -> &[u8] {
-        self.records.field(&self.block, column)
+        self.records.field(column)
     }
 
     /// Refuses a record of another number of fields.
@@ -124,7 +124,7 @@ impl Text {
 
     /// Another separator that a lone field is full of.
     pub(crate) fn likely_delimiter(&self) -> Option<char> {
-        likely_delimiter(&self.records, &self.block, self.delimiter)
+        likely_delimiter(&self.records, self.delimiter)
     }
 }
 
@@ -133,8 +133,8 @@ fn bad(row: u64, line: u64, header: Option<&[String]>, column: Option<usize>, fa
     BadRow { row, line: Some(line), column: column.map(|column| column + 1), name, fault }
 }
 
-fn likely_delimiter(records: &Records, block: &[u8], delimiter: u8) -> Option<char> {
-    let field = Some(records.field(block, 0)).filter(|_| records.len() == 1)?;
+fn likely_delimiter(records: &Records, delimiter: u8) -> Option<char> {
+    let field = Some(records.field(0)).filter(|_| records.len() == 1)?;
     let other = SEPARATORS.iter().find(|s| **s != delimiter && field.contains(s))?;
     Some(char::from(*other))
 }
@@ -142,18 +142,15 @@ fn likely_delimiter(records: &Records, block: &[u8], delimiter: u8) -> Option<ch
 /// Where a model's inputs are in a record.
 struct Inputs {
     header: Option<Vec<String>>,
-    /// Which field each value comes from, when names choose them.
-    chosen: Option<Vec<usize>>,
-    /// Which value each field is, if any.
+    /// Which field each value comes from.
+    chosen: Vec<usize>,
+    /// Which value each field of a record is, if any.
     places: Vec<Option<usize>>,
-    /// Fields that a record must have.
-    columns: usize,
-    inputs: usize,
     delimiter: u8,
 }
 
 impl Parse for Inputs {
-    fn parse(&self, raw: &RawRows, rows: &mut ParsedRows) {
+    fn add(&self, raw: &RawRows, rows: &mut ParsedRows) {
         let (mut records, block) = (Records::default(), raw.bytes.as_slice());
         // A number has about eight bytes; what is reserved once is kept.
         rows.inputs.reserve(block.len() / 8);
@@ -161,20 +158,20 @@ impl Parse for Inputs {
         let usual = !matches!(self.delimiter, b'.' | b'-' | b'0'..=b'9');
         loop {
             while usual
-                && records.end() < block.len()
-                && let Some(end) = self.plain(block, records.end(), &mut rows.inputs)
+                && records.at < block.len()
+                && let Some(end) = self.plain(block, records.at, &mut rows.inputs)
             {
-                records.skip_to(end);
+                records.at = end;
                 rows.count += 1;
             }
             if !records.next(block, self.delimiter) {
                 break;
             }
             let start = rows.inputs.len();
-            let found = self.record(&records, block, &mut rows.inputs);
+            let found = self.record(&records, &mut rows.inputs);
             if let Err((column, fault)) = found {
                 rows.inputs.truncate(start);
-                rows.inputs.resize(start + self.inputs, 0.0);
+                rows.inputs.resize(start + self.chosen.len(), 0.0);
                 let line = raw.lines + records.lines_before(block) + 1;
                 let row = rows.count as u64 + 1;
                 rows.bad.push((rows.count, bad(row, line, self.header.as_deref(), column, fault)));
@@ -190,7 +187,7 @@ impl Inputs {
     #[inline]
     fn plain(&self, block: &[u8], start: usize, inputs: &mut Vec<f32>) -> Option<usize> {
         let (length, mut at) = (inputs.len(), start);
-        inputs.resize(length + self.inputs, 0.0);
+        inputs.resize(length + self.chosen.len(), 0.0);
         for (column, place) in self.places.iter().enumerate() {
             let rest = &block[at..];
             let end = match *place {
@@ -203,7 +200,7 @@ impl Inputs {
                     rest.iter().position(|&byte| byte == self.delimiter || byte == b'\n' || byte == b'\r')
                 }
             };
-            let last = column + 1 == self.columns;
+            let last = column + 1 == self.places.len();
             let read = end.and_then(|end| match rest.get(end..).unwrap_or_default() {
                 [byte, ..] if !last && *byte == self.delimiter => Some(end + 1),
                 [b'\n', ..] if last => Some(end + 1),
@@ -221,20 +218,14 @@ impl Inputs {
     }
 
     /// Adds the inputs of a record, or says what is wrong with it.
-    fn record(
-        &self,
-        records: &Records,
-        block: &[u8],
-        inputs: &mut Vec<f32>,
-    ) -> Result<(), (Option<usize>, Fault)> {
-        let found = records.len();
-        if found != self.columns {
-            let delimiter = likely_delimiter(records, block, self.delimiter);
-            return Err((None, Fault::Width { expected: self.columns, found, delimiter }));
+    fn record(&self, records: &Records, inputs: &mut Vec<f32>) -> Result<(), (Option<usize>, Fault)> {
+        let (found, expected) = (records.len(), self.places.len());
+        if found != expected {
+            let delimiter = likely_delimiter(records, self.delimiter);
+            return Err((None, Fault::Width { expected, found, delimiter }));
         }
-        for input in 0..self.inputs {
-            let column = self.chosen.as_ref().map_or(input, |chosen| chosen[input]);
-            inputs.push(parse(records.field(block, column)).map_err(|fault| (Some(column), fault))?);
+        for &column in &self.chosen {
+            inputs.push(parse(records.field(column)).map_err(|fault| (Some(column), fault))?);
         }
         Ok(())
     }
@@ -259,24 +250,17 @@ impl CsvRows {
             })?,
             None => None,
         };
-        let taken = if text.pending { text.records.start() } else { text.records.end() };
+        let taken = if text.pending { text.records.start } else { text.records.at };
         let lines = text.lines + text.block[..taken].iter().filter(|&&byte| byte == b'\n').count() as u64;
         text.block.drain(..taken);
         let columns = if chosen.is_some() { text.columns } else { layout.inputs };
-        let place = |column| match &chosen {
-            Some(chosen) => chosen.iter().position(|&taken| taken == column),
-            None => Some(column),
-        };
-        let inputs = Inputs {
-            header: text.header,
-            places: (0..columns).map(place).collect(),
-            columns,
-            chosen,
-            inputs: layout.inputs,
-            delimiter: text.delimiter,
-        };
-        let first = Some(RawRows::of_text(text.block, lines));
-        Ok(Self { cutter: text.cutter, first, inputs: Arc::new(inputs), total })
+        let chosen = chosen.unwrap_or_else(|| (0..columns).collect());
+        let mut places = vec![None; columns];
+        chosen.iter().enumerate().for_each(|(input, &column)| places[column] = Some(input));
+        let inputs = Inputs { header: text.header, chosen, places, delimiter: text.delimiter };
+        let mut first = RawRows::default();
+        (first.bytes, first.lines) = (text.block, lines);
+        Ok(Self { cutter: text.cutter, first: Some(first), inputs: Arc::new(inputs), total })
     }
 }
 
@@ -394,8 +378,6 @@ mod tests {
             let (mut raw, mut found) = (RawRows::default(), ParsedRows::default());
             let (mut values, mut bad, mut before) = (Vec::new(), Vec::new(), 0);
             while rows.cut(&mut raw, 1).unwrap() {
-                (found.count, found.bad) = (0, Vec::new());
-                found.inputs.clear();
                 rows.inputs.parse(&raw, &mut found);
                 values.append(&mut found.inputs);
                 bad.extend(found.bad.iter().map(|(at, _)| before + at));

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! one thread     file → RowReader::cut → RawRows: the bytes of some rows
-//! any thread     RawRows → RowParser → ParsedRows: numbers, and what is wrong with bad rows
+//! any thread     RawRows → Parse → ParsedRows: numbers, and what is wrong with bad rows
 //! ```
 //!
 //! [`RowReader::next_into`] does both, for those who want one row after the other.
@@ -183,11 +183,6 @@ pub struct ReadProgress {
     pub bytes: bool,
 }
 
-/// Whether a file is an archive of arrays, by its name: an archive cannot be read as a stream.
-fn is_npz(path: &Path) -> bool {
-    path.to_string_lossy().to_lowercase().ends_with(".npz")
-}
-
 /// First and last bytes of every Parquet file.
 const PARQUET: &[u8] = b"PAR1";
 
@@ -210,18 +205,6 @@ pub struct RawRows {
     batch: Option<arrow_array::RecordBatch>,
 }
 
-impl RawRows {
-    /// Rows of a text, behind so many lines of it.
-    fn of_text(bytes: Vec<u8>, lines: u64) -> Self {
-        Self {
-            bytes,
-            lines,
-            #[cfg(feature = "parquet")]
-            batch: None,
-        }
-    }
-}
-
 /// Some rows as numbers.
 #[derive(Debug, Default)]
 pub struct ParsedRows {
@@ -233,9 +216,16 @@ pub struct ParsedRows {
 }
 
 /// How a format turns bytes into numbers, on any thread.
-trait Parse: Send + Sync {
+pub trait Parse: Send + Sync {
     /// Adds the rows of a block to `rows`, which are empty.
-    fn parse(&self, raw: &RawRows, rows: &mut ParsedRows);
+    fn add(&self, raw: &RawRows, rows: &mut ParsedRows);
+
+    /// Reads all rows of a block into `rows`, which are replaced.
+    fn parse(&self, raw: &RawRows, rows: &mut ParsedRows) {
+        (rows.count, rows.bad) = (0, Vec::new());
+        rows.inputs.clear();
+        self.add(raw, rows);
+    }
 }
 
 /// How a format cuts a file into blocks of rows.
@@ -246,23 +236,10 @@ trait Blocks {
     fn progress(&self) -> ReadProgress;
 }
 
-/// Turns bytes into numbers, on any thread.
-#[derive(Clone)]
-pub struct RowParser(Arc<dyn Parse>);
-
-impl RowParser {
-    /// Reads all rows of a block into `rows`, which are replaced.
-    pub fn parse(&self, raw: &RawRows, rows: &mut ParsedRows) {
-        (rows.count, rows.bad) = (0, Vec::new());
-        rows.inputs.clear();
-        self.0.parse(raw, rows);
-    }
-}
-
 /// A stream of rows.
 pub struct RowReader {
     blocks: Box<dyn Blocks>,
-    parser: RowParser,
+    parser: Arc<dyn Parse>,
     /// For [`RowReader::next_into`]: the block whose rows are handed out, how many rows came before it, and how many of its own
     /// are out.
     raw: RawRows,
@@ -275,13 +252,13 @@ impl RowReader {
     /// Opens a source and finds out what it is.
     pub fn open(source: &RowSource, layout: &Layout) -> Result<Self> {
         let blocks = blocks(source, layout).with_context(|| source.to_string())?;
-        let parser = RowParser(blocks.parser());
+        let parser = blocks.parser();
         let (raw, rows) = (RawRows::default(), ParsedRows::default());
         Ok(Self { blocks, parser, raw, rows, before: 0, at: 0 })
     }
 
     /// What turns the blocks of [`RowReader::cut`] into numbers.
-    pub fn parser(&self) -> RowParser {
+    pub fn parser(&self) -> Arc<dyn Parse> {
         self.parser.clone()
     }
 
@@ -322,6 +299,23 @@ impl RowReader {
     }
 }
 
+/// Bytes that are read at a time.
+const READ: usize = 1 << 15;
+
+/// Reads up to `most` bytes behind those in `bytes`; of a live stream, no more than is there. Returns how many.
+fn read_more(reader: &mut dyn Read, bytes: &mut Vec<u8>, most: usize) -> io::Result<usize> {
+    let before = bytes.len();
+    bytes.resize(before + most, 0);
+    let found = loop {
+        match reader.read(&mut bytes[before..]) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            found => break found,
+        }
+    };
+    bytes.truncate(before + *found.as_ref().unwrap_or(&0));
+    found
+}
+
 /// Finds out what a source is.
 fn blocks(source: &RowSource, layout: &Layout) -> Result<Box<dyn Blocks>> {
     if let RowSource::File(path) = source
@@ -332,7 +326,8 @@ fn blocks(source: &RowSource, layout: &Layout) -> Result<Box<dyn Blocks>> {
     let (reader, total): (Box<dyn Read>, _) = match source {
         RowSource::Stdin => (Box::new(io::stdin().lock()), None),
         RowSource::File(path) => match FilePart::parse(&path.to_string_lossy()) {
-            FilePart { path, part, .. } if is_npz(&path) => {
+            // An archive cannot be read as a stream.
+            FilePart { path, part, .. } if path.to_string_lossy().to_lowercase().ends_with(".npz") => {
                 (Box::new(Cursor::new(Npz::open(&path)?.file(part.as_deref())?)), None)
             }
             _ => {

@@ -12,11 +12,10 @@ use anyhow::{Context, Result, anyhow, bail};
 use half::f16;
 use npyz::{DType, Endianness, NpyHeader, Order, TypeChar};
 
-use super::{BadRow, Blocks, Fault, Layout, Parse, ParsedRows, RawRows, ReadProgress};
+use super::{BadRow, Blocks, Fault, Layout, Parse, ParsedRows, READ, RawRows, ReadProgress, read_more};
 
 /// Values that a block of a Fortran-ordered array holds.
 const BLOCK: usize = 1 << 18;
-const READ: usize = 1 << 15;
 
 /// Type of the values in a file, and what they are as numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,7 +136,7 @@ struct Values {
 }
 
 impl Parse for Values {
-    fn parse(&self, raw: &RawRows, rows: &mut ParsedRows) {
+    fn add(&self, raw: &RawRows, rows: &mut ParsedRows) {
         let (size, columns) = (self.scalar.size, self.columns);
         let height = raw.bytes.len() / (columns * size).max(1);
         rows.count = height;
@@ -226,18 +225,9 @@ impl NpyRows {
                 rest.clear();
                 // One row at least; of a live stream, no more than is there.
                 while bytes.len() < least.clamp(wide, whole) {
-                    let from = bytes.len();
-                    bytes.resize(whole.min(from + READ), 0);
-                    let found = match reader.read(&mut bytes[from..]) {
-                        Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-                            bytes.truncate(from);
-                            continue;
-                        }
-                        found => found,
-                    };
-                    bytes.truncate(from + *found.as_ref().unwrap_or(&0));
+                    let most = READ.min(whole - bytes.len());
                     // Whole rows before the end are given away first.
-                    match found {
+                    match read_more(reader, bytes, most) {
                         Ok(0) | Err(_) if bytes.len() >= wide => break,
                         Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                         Err(error) => return Err(error),

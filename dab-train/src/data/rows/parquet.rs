@@ -273,7 +273,7 @@ fn fill(array: &ArrayRef, start: usize, out: &mut [f32], stride: usize) {
 }
 
 impl Parse for ParquetTable {
-    fn parse(&self, raw: &RawRows, rows: &mut ParsedRows) {
+    fn add(&self, raw: &RawRows, rows: &mut ParsedRows) {
         if let Some(batch) = &raw.batch {
             rows.count = batch.num_rows();
             rows.bad = self.read(batch, 0..rows.count, 0, &mut rows.inputs);

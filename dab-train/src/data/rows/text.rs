@@ -11,7 +11,8 @@
 
 use std::io::{self, Read};
 
-const READ: usize = 1 << 15;
+use super::{READ, read_more};
+
 const QUOTE: u8 = b'"';
 
 const fn ends_record(byte: u8) -> bool {
@@ -73,22 +74,10 @@ impl Cutter {
             if end > 0 && end >= least || self.ended {
                 break;
             }
-            block.resize(seen + READ, 0);
-            let found = match self.reader.read(&mut block[seen..]) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
-                Ok(0) => {
-                    self.ended = true;
-                    Ok(0)
-                }
-                Err(error) => {
-                    self.ended = true;
-                    Err(error)
-                }
-                found => found,
-            };
-            block.truncate(seen + *found.as_ref().unwrap_or(&0));
-            if let Err(error) = found {
-                self.error = Some(error);
+            match read_more(&mut self.reader, block, READ) {
+                Ok(0) => self.ended = true,
+                Ok(_) => {}
+                Err(error) => (self.ended, self.error) = (true, Some(error)),
             }
         }
         // Behind an error there may be half a record.
@@ -128,31 +117,23 @@ impl Cutter {
     }
 }
 
-/// Where the bytes of a field are.
-#[derive(Clone, Copy, Debug)]
-struct Field {
-    start: usize,
-    end: usize,
-    /// Among the unquoted ones, not in the block.
-    unquoted: bool,
-}
-
 /// The records of a block, one at a time.
 #[derive(Debug, Default)]
 pub(super) struct Records {
-    at: usize,
+    /// Where the next record may begin.
+    pub at: usize,
     /// Where the current record begins.
-    start: usize,
-    fields: Vec<Field>,
-    /// What is in the quoted fields of the record.
-    unquoted: Vec<u8>,
+    pub start: usize,
+    /// Its fields, one behind the other and without quotes, and where each ends.
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
 }
 
 impl Records {
     /// Reads the next record of `block`. Returns whether there was one.
     pub(super) fn next(&mut self, block: &[u8], delimiter: u8) -> bool {
-        self.fields.clear();
-        self.unquoted.clear();
+        self.bytes.clear();
+        self.ends.clear();
         while block.get(self.at).is_some_and(|&byte| ends_record(byte)) {
             self.at += 1;
         }
@@ -161,21 +142,15 @@ impl Records {
             return false;
         }
         loop {
-            let from = self.at;
-            let quoted = block.get(from) == Some(&QUOTE);
-            if quoted {
+            if block.get(self.at) == Some(&QUOTE) {
                 self.unquote(block, delimiter);
             }
+            // Behind its closing quote, a field goes on as it is.
             let rest = &block[self.at..];
             let plain =
                 rest.iter().position(|&byte| byte == delimiter || ends_record(byte)).unwrap_or(rest.len());
-            if quoted {
-                // Behind the closing quote, a field goes on as it is.
-                self.unquoted.extend_from_slice(&rest[..plain]);
-                self.close();
-            } else {
-                self.fields.push(Field { start: from, end: from + plain, unquoted: false });
-            }
+            self.bytes.extend_from_slice(&rest[..plain]);
+            self.ends.push(self.bytes.len());
             self.at += plain;
             let end = block.get(self.at).copied();
             self.at += usize::from(end.is_some());
@@ -187,14 +162,12 @@ impl Records {
 
     /// Takes a quoted field in, up to its closing quote.
     fn unquote(&mut self, block: &[u8], delimiter: u8) {
-        let start = self.unquoted.len();
-        self.fields.push(Field { start, end: start, unquoted: true });
         let mut state = State::Start;
         while let Some(&byte) = block.get(self.at) {
             let next = state.next(byte, delimiter);
             match (state, next) {
                 (State::Behind, State::Start | State::Plain) => break,
-                (State::Quoted, State::Quoted) | (State::Behind, State::Quoted) => self.unquoted.push(byte),
+                (State::Quoted, State::Quoted) | (State::Behind, State::Quoted) => self.bytes.push(byte),
                 _ => {}
             }
             state = next;
@@ -202,37 +175,15 @@ impl Records {
         }
     }
 
-    /// The last field is whole.
-    fn close(&mut self) {
-        let end = self.unquoted.len();
-        if let Some(field) = self.fields.last_mut() {
-            field.end = end;
-        }
-    }
-
     pub(super) fn len(&self) -> usize {
-        self.fields.len()
+        self.ends.len()
     }
 
-    /// A field of the record, which is one of `block`; empty where there is none.
-    pub(super) fn field<'a>(&'a self, block: &'a [u8], column: usize) -> &'a [u8] {
-        let Some(field) = self.fields.get(column) else { return &[] };
-        let bytes = if field.unquoted { &self.unquoted } else { block };
-        bytes.get(field.start..field.end).unwrap_or_default().trim_ascii()
-    }
-
-    pub(super) fn start(&self) -> usize {
-        self.start
-    }
-
-    /// Where the next one may begin.
-    pub(super) fn end(&self) -> usize {
-        self.at
-    }
-
-    /// Goes on behind records that were read otherwise.
-    pub(super) fn skip_to(&mut self, at: usize) {
-        self.at = at;
+    /// A field of the record; empty where there is none.
+    pub(super) fn field(&self, column: usize) -> &[u8] {
+        let Some(&end) = self.ends.get(column) else { return &[] };
+        let start = column.checked_sub(1).map_or(0, |before| self.ends[before]);
+        self.bytes[start..end].trim_ascii()
     }
 
     pub(super) fn lines_before(&self, block: &[u8]) -> u64 {
@@ -263,7 +214,7 @@ mod tests {
             }
             let mut records = Records::default();
             while records.next(&block, b',') {
-                found.push((0..records.len()).map(|at| records.field(&block, at).to_vec()).collect());
+                found.push((0..records.len()).map(|at| records.field(at).to_vec()).collect());
             }
         }
     }

@@ -34,19 +34,14 @@ pub struct FeaturesConfig {
     /// Training inputs, one row per example.
     pub features: String,
     /// Class labels of `features`. Give either these or `targets`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<String>,
     /// Real-valued targets of `features`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub targets: Option<String>,
     /// Test inputs; without them a share of `features` is tested.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test_features: Option<String>,
     /// Labels or targets of `test_features`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test_labels: Option<String>,
     /// Inputs that the user's network has not seen: they calibrate in place of the held-out rows.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<String>,
     /// Inputs from elsewhere.
     #[serde(default)]

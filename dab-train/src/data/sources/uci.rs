@@ -111,31 +111,24 @@ impl Default for UciConfig {
     }
 }
 
-/// One set, cut by seed, raw units.
-struct Cut {
-    train: Table,
-    test: Table,
-    names: Vec<String>,
-}
-
-fn read(set: Set, seed: u64, root: &Path) -> Result<Cut> {
+/// Training and test rows of one set, cut by seed, in raw units, and the names of the columns.
+fn read(set: Set, seed: u64, root: &Path) -> Result<(Table, Table, Vec<String>)> {
     let (name, file) = set.names();
     let path = stored(root, format!("uci/{file}.csv.gz"))?;
     let (table, names) = files::table(&FilePart::parse(&path.to_string_lossy()), None)?;
     let (train, test) =
         split::fraction(table.rows, TEST_SHARE, &mut Random::new(seed, &format!("uci/{name}")));
-    Ok(Cut { train: table.select(&train), test: table.select(&test), names })
+    Ok((table.select(&train), table.select(&test), names))
 }
 
 impl UciConfig {
     pub(crate) fn load(&self, seed: u64, root: &Path) -> Result<(Task, Description)> {
         ensure!((0.0..1.0).contains(&self.held_out), "held_out = {}: a share below 1", self.held_out);
-        let cut = read(self.set, seed, root)?;
-        let target = cut.train.cols.checked_sub(1).context("the set has no columns")?;
+        let (rows, test, names) = read(self.set, seed, root)?;
+        let target = rows.cols.checked_sub(1).context("the set has no columns")?;
         let features: Vec<usize> = (0..target).collect();
-        let (kept, aside) =
-            split::fraction(cut.train.rows, self.held_out, &mut Random::new(seed, "uci/held-out"));
-        let train = cut.train.select(&kept);
+        let (kept, aside) = split::fraction(rows.rows, self.held_out, &mut Random::new(seed, "uci/held-out"));
+        let train = rows.select(&kept);
         let inputs = Scale::fit(&train.columns(&features));
         let targets = Scale::fit(&train.columns(&[target]));
         let standard = |rows: &Table| Split {
@@ -144,11 +137,11 @@ impl UciConfig {
         };
         let mut ood = Vec::new();
         for &set in &self.ood {
-            let other = read(set, seed, root)?;
+            let (other, test, _) = read(set, seed, root)?;
             let name = set.names().0;
-            ensure!(other.train.cols > target, "{name} has fewer columns than the {target} that are needed");
-            let own = Scale::fit(&other.train.columns(&features));
-            let raw = other.test.columns(&features);
+            ensure!(other.cols > target, "{name} has fewer columns than the {target} that are needed");
+            let own = Scale::fit(&other.columns(&features));
+            let raw = test.columns(&features);
             for &scaling in &self.scaling {
                 let inputs = match scaling {
                     Scaling::Own => own.apply(&raw),
@@ -161,15 +154,15 @@ impl UciConfig {
         let task = Task {
             name: format!("uci-{}", self.set.names().0),
             train: standard(&train),
-            held_out: standard(&cut.train.select(&aside)),
-            test: standard(&cut.test),
+            held_out: standard(&rows.select(&aside)),
+            test: standard(&test),
             ood,
         };
         let description = Description {
             input_scale: Some(inputs),
             target_scale: Some(targets),
-            input_names: cut.names[..target].to_vec(),
-            output_names: cut.names[target..].to_vec(),
+            input_names: names[..target].to_vec(),
+            output_names: names[target..].to_vec(),
             ..Description::default()
         };
         Ok((task, description))

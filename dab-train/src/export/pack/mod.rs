@@ -173,7 +173,11 @@ fn codes(
             ));
         }
         _ if full => cov.values,
-        _ if diagonal => spread_diagonals(&cov.values, d),
+        _ if diagonal => {
+            let mut covs = vec![0.0; k * d * d];
+            cov.values.iter().enumerate().for_each(|(i, &variance)| covs[i * d + i % d] = variance);
+            covs
+        }
         kind => {
             let advice =
                 format!("a {} model has one d x d covariance per code, d of codes.mean", kind.name());
@@ -188,15 +192,6 @@ fn codes(
     mean.narrow()?;
     let codes = Codes { means: mean.values, covs, priors: prior.values, alpha: metadata.alpha()? };
     Ok((codes, covariance, d))
-}
-
-/// Variances `[k, d]` as covariances `[k, d, d]`.
-fn spread_diagonals(variances: &[f64], d: usize) -> Vec<f64> {
-    let mut covs = vec![0.0; variances.len() * d];
-    for (i, &variance) in variances.iter().enumerate() {
-        covs[i * d + i % d] = variance;
-    }
-    covs
 }
 
 /// A layer and the number of its inputs, which is not yet known to fit.

@@ -17,7 +17,7 @@ pub use whitening::{Affine, Spread};
 use super::{logistic::Logistic, ridge::Ridge};
 use crate::{
     config::retrofit::ViewConfig,
-    data::{Scale, Split, Table, Targets, split},
+    data::{Scale, Split, Table, Targets},
     model::{codebook::Codebook, encoder::Covariance},
     support::random::Random,
 };
@@ -55,7 +55,6 @@ const ASIDE: f64 = 0.2;
 const LEAST_ASIDE: usize = 20;
 
 /// Class of every row, and how many classes; a regression is one class.
-#[must_use]
 pub fn classes(targets: &Targets) -> (Vec<u32>, usize) {
     match targets {
         Targets::Classes { labels, count } => (labels.clone(), *count),
@@ -85,17 +84,13 @@ pub fn usual_logits(latent: &Table, labels: &[u32], classes: usize) -> Result<Lo
     Logistic::fit_scaled((latent, labels), (&none, &[]), classes, shared_scale(latent), &[USUAL])
 }
 
-fn narrow(values: Vec<f64>) -> Vec<f32> {
-    values.into_iter().map(|x| x as f32).collect()
-}
-
 /// Outputs from latent means, by the penalty that judges best unless it is given; gives the penalty too.
 fn decoder(
     latent: (&Table, &Targets),
     judges: (&Table, &Targets),
     only: Option<f64>,
 ) -> Result<(Affine, f64)> {
-    let ((weight, bias), penalty) = match (latent.1, judges.1) {
+    let (layer, penalty) = match (latent.1, judges.1) {
         (Targets::Classes { labels, count }, Targets::Classes { labels: judging, .. }) => {
             let scale = shared_scale(latent.0);
             let penalties = only.map_or_else(|| PENALTIES.to_vec(), |only| vec![only]);
@@ -109,16 +104,12 @@ fn decoder(
         }
         _ => anyhow::bail!("rows have targets of different kinds"),
     };
-    Ok((Affine { weight: narrow(weight), bias: narrow(bias) }, penalty))
+    Ok((layer.into(), penalty))
 }
 
 /// A part of the rows that is set aside, class by class; all of them twice when they are too few to share.
 fn cut(train: &Split, seed: u64) -> (Split, Split) {
-    let mut random = Random::new(seed, "fit/aside");
-    let (kept, aside) = match &train.targets {
-        Targets::Classes { labels, .. } => split::by_class(labels, ASIDE, &mut random),
-        Targets::Regression(table) => split::fraction(table.rows, ASIDE, &mut random),
-    };
+    let (kept, aside) = train.targets.cut(ASIDE, &mut Random::new(seed, "fit/aside"));
     if aside.len() < LEAST_ASIDE {
         return (train.clone(), train.clone());
     }
@@ -177,7 +168,6 @@ impl Retrofitted {
     }
 
     /// The codes of the base view, with their constant covariance spelt out.
-    #[must_use]
     pub fn codebook(&self) -> Codebook {
         let base = &self.views[0];
         Codebook {

@@ -12,7 +12,7 @@ use anyhow::Result;
 use super::whitening::{Affine, Spread};
 use crate::{
     config::retrofit::{Norm, ViewConfig},
-    data::{ColumnStats, Scale, Table},
+    data::{Scale, Table},
     learn::kmeans,
     support::{
         matrix::{View, product},
@@ -23,6 +23,9 @@ use crate::{
 
 /// Rows of a unit of parallel work.
 const BLOCK: usize = 256;
+
+/// Unit of a column that was constant in training, as a share of its value.
+const CONSTANT_UNIT: f64 = 0.1;
 
 /// Rows that k-means looks at, at most.
 const ROWS: usize = 20_000;
@@ -37,37 +40,32 @@ const LOCAL_RIDGE: f64 = 1.0;
 pub struct Prepare {
     /// Column means and deviations, where the norm asks for them.
     pub columns: Option<Scale>,
-    /// Where columns are standardised: those that had nothing to divide by.
-    constant: Vec<bool>,
     /// Whether rows are divided by their length.
     pub l2: bool,
 }
 
 impl Prepare {
     /// The statistics of `inputs` that `norm` needs.
-    #[must_use]
     pub fn fit(norm: Norm, inputs: &Table) -> Self {
-        let (columns, constant) = match norm.has_columns() {
-            true => {
-                let constant = inputs.column_stats().iter().map(ColumnStats::is_constant).collect();
-                (Some(Scale::fit(inputs)), constant)
-            }
-            false => (None, Vec::new()),
-        };
-        Self { columns, constant, l2: norm.has_length() }
+        let columns = norm.has_columns().then(|| Self::units(inputs));
+        Self { columns, l2: norm.has_length() }
     }
 
-    /// `head` without eyes for columns that were constant: they have no unit to be measured in.
-    #[must_use]
-    pub fn blinded(&self, mut head: Affine) -> Affine {
-        for row in head.weight.chunks_exact_mut(self.constant.len().max(1)) {
-            row.iter_mut().zip(&self.constant).filter(|(_, constant)| **constant).for_each(|(w, _)| *w = 0.0);
+    /// Means and deviations of columns. One that was constant in training has no deviation, but an input that moves it is strange:
+    /// its unit is a share of its value, or what other columns have if that is 0.
+    fn units(inputs: &Table) -> Scale {
+        let (stats, mut scale) = (inputs.column_stats(), Scale::fit(inputs));
+        let mut others: Vec<f64> = stats.iter().filter(|one| !one.is_constant()).map(|one| one.std).collect();
+        others.sort_by(f64::total_cmp);
+        let usual = others.get(others.len() / 2).copied().unwrap_or(1.0);
+        for (std, column) in scale.std.iter_mut().zip(&stats).filter(|(_, column)| column.is_constant()) {
+            let unit = if column.mean == 0.0 { usual } else { CONSTANT_UNIT * column.mean.abs() };
+            *std = unit as f32;
         }
-        head
+        scale
     }
 
     /// x̂ of every row.
-    #[must_use]
     pub fn apply(&self, inputs: &Table) -> Table {
         let mut table = self.columns.as_ref().map_or_else(|| inputs.clone(), |scale| scale.apply(inputs));
         if self.l2 {
@@ -95,7 +93,6 @@ pub struct Codes {
 
 impl Codes {
     /// Up to `each` centres of the rows of every class; `stream` names the random numbers.
-    #[must_use]
     pub fn fit(latent: &Table, labels: &[u32], classes: usize, each: usize, seed: u64, stream: &str) -> Self {
         Self::fit_by(latent, labels, classes, |_| each, seed, stream)
     }
@@ -133,30 +130,24 @@ impl Codes {
     }
 
     /// u of every row of z (E4–E6).
-    #[must_use]
     pub fn uncertainty(&self, latent: &Table, alpha: f64) -> Vec<f32> {
         let log_priors: Vec<f32> = self.priors.iter().map(|p| p.ln() as f32).collect();
         self.each(latent, |distances| expected(distances, &log_priors, alpha as f32))
     }
 
     /// The distance of every row of z from its nearest code.
-    #[must_use]
     pub fn nearest(&self, latent: &Table) -> Vec<f32> {
         self.each(latent, |distances| distances.iter().copied().fold(f32::INFINITY, f32::min))
     }
 
     /// The code that is nearest to every row of z.
-    fn members(&self, latent: &Table) -> Vec<u32> {
-        self.each(latent, |distances| {
-            let by_distance = |a: &usize, b: &usize| distances[*a].total_cmp(&distances[*b]);
-            (0..distances.len()).min_by(by_distance).unwrap_or(0) as u32
-        })
+    pub fn members(&self, latent: &Table) -> Vec<u32> {
+        self.each(latent, |distances| kmeans::least(distances.iter()) as u32)
     }
 
     /// What z is to be multiplied by so that the nearest code of a familiar row is one standard deviation away in each
     /// dimension, on average: distances of views with different norms and numbers of codes are then alike, and α means the
     /// same in all.
-    #[must_use]
     pub fn scale(&self, familiar: &Table) -> f32 {
         let nearest = self.nearest(familiar);
         let mean = nearest.iter().map(|&d| f64::from(d)).sum::<f64>() / nearest.len().max(1) as f64;
@@ -219,7 +210,6 @@ fn expected(distances: &[f32], log_priors: &[f32], alpha: f32) -> f32 {
 }
 
 /// −ln Σ e^l of every row of logits.
-#[must_use]
 pub fn energy(logits: &Table) -> Vec<f32> {
     let of = |row: &[f32]| {
         let top = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
@@ -237,7 +227,7 @@ pub fn energy(logits: &Table) -> Vec<f32> {
 /// As [`Spread::fit`].
 pub fn spread_around(
     whole: Spread,
-    (prepare, prepared): (&Prepare, &Table),
+    prepared: &Table,
     (labels, classes): (&[u32], usize),
     each: usize,
     seed: u64,
@@ -245,7 +235,7 @@ pub fn spread_around(
     if each < 2 {
         return Ok(whole);
     }
-    let latent = prepare.blinded(whole.whitening(LOCAL_RIDGE, None)).apply(prepared);
+    let latent = whole.whitening(LOCAL_RIDGE, None).apply(prepared);
     let clusters = |rows: usize| each.min(rows / LOCAL_ROWS).max(1);
     let codes = Codes::fit_by(&latent, labels, classes, clusters, seed, "fit/spread");
     Spread::fit(prepared, &codes.members(&latent), codes.means.rows)
@@ -283,8 +273,8 @@ impl Fitted {
         let prepare = Prepare::fit(config.norm, inputs);
         let prepared = prepare.apply(inputs);
         let whole = Spread::fit(&prepared, labels, classes)?;
-        let spread = spread_around(whole, (&prepare, &prepared), (labels, classes), config.codes, seed)?;
-        let head = prepare.blinded(spread.whitening(config.ridge, config.rank));
+        let spread = spread_around(whole, &prepared, (labels, classes), config.codes, seed)?;
+        let head = spread.whitening(config.ridge, config.rank);
         let latent = head.apply(&prepared);
         let stream = format!("fit/codes/{}/{}", config.norm.name(), config.codes);
         let codes = Codes::fit(&latent, labels, classes, config.codes, seed, &stream);
@@ -314,13 +304,11 @@ impl Fitted {
     }
 
     /// z of raw inputs.
-    #[must_use]
     pub fn latent(&self, inputs: &Table) -> Table {
         self.head.apply(&self.prepare.apply(inputs))
     }
 
     /// u of raw inputs in f64, from the numbers that the file holds.
-    #[must_use]
     pub fn exact(&self, inputs: &Table) -> Vec<f32> {
         let prepared = self.prepare.apply(inputs);
         let (cols, dim) = (inputs.cols, self.head.outputs());
@@ -394,10 +382,10 @@ mod tests {
             [100.0 * (index % 2) as f32 + random.normal() as f32, 3.0 * random.normal() as f32]
         };
         let inputs = Table::from_rows(&(0..400).map(row).collect::<Vec<_>>()).unwrap();
-        let (labels, prepare) = (vec![0; 400], Prepare::fit(Norm::Raw, &inputs));
+        let labels = vec![0; 400];
         let apart = |each: usize| {
             let whole = Spread::fit(&inputs, &labels, 1).unwrap();
-            let spread = spread_around(whole, (&prepare, &inputs), (&labels, 1), each, 0).unwrap();
+            let spread = spread_around(whole, &inputs, (&labels, 1), each, 0).unwrap();
             let z = spread.whitening(0.0, None).apply(&inputs);
             let mean = |first: usize, axis: usize| {
                 (first..400).step_by(2).map(|row| z.row(row)[axis]).sum::<f32>() / 200.0
@@ -419,6 +407,27 @@ mod tests {
         view.lift(2.0);
         for (before, after) in before.iter().zip(view.exact(&inputs)) {
             assert!((after - before - 2.0).abs() < 1e-4, "{before} {after}");
+        }
+    }
+
+    #[test]
+    fn a_column_that_never_moved_is_strange_when_it_does() {
+        let (inputs, labels) = rows(600);
+        for constant in [0.0, 7.0, -3e6] {
+            let with = |row: &[f32], value: f32| -> Vec<f32> { row.iter().copied().chain([value]).collect() };
+            let table = |value: f32| {
+                Table::from_rows(&inputs.iter().map(|row| with(row, value)).collect::<Vec<_>>()).unwrap()
+            };
+            let config = ViewConfig { norm: Norm::Columns, ridge: 0.1, ..ViewConfig::default() };
+            let view = Fitted::fit(&config, &table(constant), &labels, 3, 0).unwrap();
+            let familiar = view.exact(&table(constant));
+            let largest = familiar.iter().copied().fold(0.0, f32::max);
+            // Ten units of what moves: the other columns have a deviation of about 2.6.
+            let moved = constant + if constant == 0.0 { 26.0 } else { constant };
+            assert!(view.exact(&table(moved)).iter().all(|&u| u > 2.0 * largest), "{constant}: {largest}");
+            // What rounding may do is not strange.
+            let near = view.exact(&table(constant * (1.0 + 1e-6)));
+            assert!(near.iter().zip(&familiar).all(|(a, b)| (a - b).abs() < 1e-2 * b.max(1.0)), "{constant}");
         }
     }
 

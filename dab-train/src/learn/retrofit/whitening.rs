@@ -55,16 +55,22 @@ pub struct Affine {
     pub bias: Vec<f32>,
 }
 
+/// Weights and biases that were computed in f64.
+impl From<(Vec<f64>, Vec<f64>)> for Affine {
+    fn from((weight, bias): (Vec<f64>, Vec<f64>)) -> Self {
+        let [weight, bias] = [weight, bias].map(|values| values.into_iter().map(|x| x as f32).collect());
+        Self { weight, bias }
+    }
+}
+
 impl Affine {
     /// How many numbers come out.
-    #[must_use]
     pub fn outputs(&self) -> usize {
         self.bias.len()
     }
 
     /// The same map less the mean of its outputs. Logits so moved have the same softmax and one energy: a trained last layer may
     /// add any function of the input to all its logits, since no probability tells, and the energy would be mostly that.
-    #[must_use]
     pub fn centred(mut self) -> Self {
         let (outputs, inputs) = (self.outputs(), self.weight.len() / self.outputs().max(1));
         let centre = |values: &mut Vec<f32>, width: usize| {
@@ -80,7 +86,6 @@ impl Affine {
     }
 
     /// Applies the map to every row.
-    #[must_use]
     pub fn apply(&self, inputs: &Table) -> Table {
         let (cols, outputs) = (inputs.cols, self.outputs());
         let blocks = map_blocks(inputs.rows, BLOCK, |rows| {
@@ -184,7 +189,6 @@ impl Spread {
     }
 
     /// W and −W m for one ridge, with every axis or the `rank` leading ones.
-    #[must_use]
     pub fn whitening(&self, ridge: f64, rank: Option<usize>) -> Affine {
         match rank.filter(|&rank| rank < self.values.len()) {
             Some(rank) => self.rotated(ridge, rank),
@@ -194,7 +198,6 @@ impl Spread {
 
     /// [`Spread::whitening`] with axes in the order of the inputs' variance along them: its first rows are those of a
     /// smaller rank.
-    #[must_use]
     pub fn rotated(&self, ridge: f64, rank: usize) -> Affine {
         let (axes, scale) = (self.values.len(), self.scale(ridge));
         let white = DMatrix::from_fn(axes, axes, |i, j| scale[i] * self.total[(i, j)] * scale[j]);

@@ -21,10 +21,23 @@ type Score = fn(&[f32]) -> f64;
 /// Every score of logits, by name.
 pub const SCORES: [(&str, Score); 5] = [
     ("MSP", msp_of),
-    ("margin", margin_of),
-    ("entropy", entropy_of),
+    ("margin", |row| {
+        let p = Probabilities::new(row);
+        p.rest + p.sorted.get(1).copied().unwrap_or(0.0)
+    }),
+    ("entropy", |row| {
+        let p = Probabilities::new(row);
+        let term = |&p: &f64| if p > 0.0 { -p * p.ln() } else { 0.0 };
+        -(1.0 - p.rest) * (-p.rest).ln_1p() + p.sorted.iter().skip(1).map(term).sum::<f64>()
+    }),
     ("energy", energy_of),
-    ("GEN", generalised_entropy_of),
+    ("GEN", |row| {
+        let p = Probabilities::new(row);
+        // 1 − p_j, without cancellation for the largest.
+        let rest = |j: usize, p_j: f64| if j == 0 { p.rest } else { 1.0 - p_j };
+        let term = |(j, &p_j): (usize, &f64)| (p_j * rest(j, p_j)).powf(GEN_GAMMA);
+        p.sorted.iter().enumerate().take(GEN_CLASSES).map(term).sum()
+    }),
 ];
 
 /// All [`SCORES`] of given logits; `suffix` tells whose logits they are, as in `" (own)"`.
@@ -85,11 +98,6 @@ impl Probabilities {
         let sum = 1.0 + others;
         Self { sorted: powers.iter().map(|p| p / sum).collect(), rest: others / sum }
     }
-
-    /// 1 − p_j, without cancellation for the largest.
-    fn complement(&self, j: usize) -> f64 {
-        if j == 0 { self.rest } else { 1.0 - self.sorted[j] }
-    }
 }
 
 fn descending(row: &[f32]) -> Vec<f64> {
@@ -108,25 +116,8 @@ fn msp_of(row: &[f32]) -> f64 {
     Probabilities::new(row).rest
 }
 
-fn margin_of(row: &[f32]) -> f64 {
-    let p = Probabilities::new(row);
-    p.rest + p.sorted.get(1).copied().unwrap_or(0.0)
-}
-
-fn entropy_of(row: &[f32]) -> f64 {
-    let p = Probabilities::new(row);
-    let term = |&p: &f64| if p > 0.0 { -p * p.ln() } else { 0.0 };
-    -(1.0 - p.rest) * (-p.rest).ln_1p() + p.sorted.iter().skip(1).map(term).sum::<f64>()
-}
-
 fn energy_of(row: &[f32]) -> f64 {
     -log_sum_exp(&descending(row))
-}
-
-fn generalised_entropy_of(row: &[f32]) -> f64 {
-    let p = Probabilities::new(row);
-    let term = |(j, &value): (usize, &f64)| (value * p.complement(j)).powf(GEN_GAMMA);
-    p.sorted.iter().enumerate().take(GEN_CLASSES).map(term).sum()
 }
 
 #[cfg(test)]

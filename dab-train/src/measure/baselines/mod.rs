@@ -57,19 +57,18 @@ pub fn on_features(task: &Task) -> Result<Baselines> {
         (Targets::Classes { labels, count }, Targets::Classes { labels: held_labels, .. }) => {
             let fitted = Logistic::fit((train, labels), (&task.held_out.inputs, held_labels), *count)?;
             let logits_of = |inputs: &Table| logits::centred(&fitted.logits(inputs));
-            let logits = all(task, |inputs| Ok(logits_of(inputs)))?;
+            let logits = all(task, logits_of);
             scored.extend(on_logits("", &logits.0, &logits.1));
             if train.cols <= vim::MOST_COLUMNS {
                 let (weight, bias) = fitted.layer();
                 let vim = vim::Vim::fit(train, &logits_of(train), &weight, &bias)?;
-                let scores = all(task, |inputs| Ok(vim.scores(inputs, &logits_of(inputs))))?;
+                let scores = all(task, |inputs| vim.scores(inputs, &logits_of(inputs)));
                 scored.push(named("ViM", &scores, |s| saturated(s)));
             }
             test_logits = Some(logits.0);
             if let Some(single) = &single {
                 let classes = fit(Some(labels))?;
-                let distances =
-                    all(task, |inputs| Ok((classes.distances(inputs), single.distances(inputs))))?;
+                let distances = all(task, |inputs| (classes.distances(inputs), single.distances(inputs)));
                 let nearest = |(near, _): &(Vec<f64>, Vec<f64>)| saturated(near);
                 let relative = |(near, all): &(Vec<f64>, Vec<f64>)| {
                     saturated(&near.iter().zip(all).map(|(n, a)| n - a).collect::<Vec<_>>())
@@ -80,14 +79,14 @@ pub fn on_features(task: &Task) -> Result<Baselines> {
         }
         _ => {
             if let Some(single) = &single {
-                let distances = all(task, |inputs| Ok(single.distances(inputs)))?;
+                let distances = all(task, |inputs| single.distances(inputs));
                 scored.push(named("Mahalanobis", &distances, |d| saturated(d)));
             }
         }
     }
     scored.extend(nearest(task, "", Table::clone)?);
     scored.extend(nearest(task, "cosine ", knn::unit_rows)?);
-    let norms = all(task, |inputs| Ok(l2_norms(inputs)))?;
+    let norms = all(task, l2_norms);
     if test_logits.is_some() {
         scored.push(named("−L2 norm", &norms, |n| n.iter().map(|x| -x).collect()));
     } else {
@@ -100,18 +99,15 @@ pub fn on_features(task: &Task) -> Result<Baselines> {
 fn nearest(task: &Task, prefix: &str, prepare: impl Fn(&Table) -> Table) -> Result<Vec<Scored>> {
     let neighbours = knn::Neighbours::fit(&prepare(&task.train.inputs))?;
     let most = NEIGHBOURS.into_iter().max().unwrap_or(1);
-    let distances = all(task, |inputs| Ok(neighbours.distances(&prepare(inputs), most)))?;
-    Ok(NEIGHBOURS.map(|k| named(&format!("{prefix}{k}-NN"), &distances, |t| kth(t, k))).to_vec())
+    let distances = all(task, |inputs| neighbours.distances(&prepare(inputs), most));
+    let kth = |k: usize| move |t: &Table| t.iter().map(|row| row[k.min(row.len()) - 1]).collect();
+    Ok(NEIGHBOURS.map(|k| named(&format!("{prefix}{k}-NN"), &distances, kth(k))).to_vec())
 }
 
 /// Euclidean length of each row.
 pub fn l2_norms(inputs: &Table) -> Vec<f32> {
     let length = |row: &[f32]| row.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt();
     saturated(&inputs.iter().map(length).collect::<Vec<_>>())
-}
-
-fn kth(distances: &Table, k: usize) -> Vec<f32> {
-    distances.iter().map(|row| row[k.min(row.len()) - 1]).collect()
 }
 
 /// f32 with overflow held at the largest finite value: most strange, never invalid.
@@ -121,9 +117,8 @@ fn saturated(values: &[f64]) -> Vec<f32> {
 
 type OnSets<T> = (T, Vec<(String, T)>);
 
-fn all<T>(task: &Task, f: impl Fn(&Table) -> Result<T>) -> Result<OnSets<T>> {
-    let ood = task.ood.iter().map(|(name, inputs)| Ok((name.clone(), f(inputs)?))).collect::<Result<_>>()?;
-    Ok((f(&task.test.inputs)?, ood))
+fn all<T>(task: &Task, f: impl Fn(&Table) -> T) -> OnSets<T> {
+    (f(&task.test.inputs), task.ood.iter().map(|(name, inputs)| (name.clone(), f(inputs))).collect())
 }
 
 fn named<T>(name: &str, sets: &OnSets<T>, score: impl Fn(&T) -> Vec<f32>) -> Scored {

@@ -14,6 +14,7 @@ use crate::{
     config::{Experiment, OutputVariance},
     data::{Scale, Split, Table},
     learn::{
+        epoch::batches,
         optimiser::Optimiser,
         run::{Setting, examples, input_scale, predicted},
     },
@@ -47,19 +48,13 @@ pub fn train(experiment: &Experiment, split: &Split, setting: &Setting) -> Resul
     let backbone = Mlp::random(split.inputs.cols, &experiment.backbone.layers, how, &mut random, &device);
     let features = experiment.backbone.layers.last().map_or(split.inputs.cols, |layer| layer.units);
     let decoder = Dense::random(features, output.width(), true, how, &mut random, &device);
-    let log_variance = match output {
-        Output::Regression(count, OutputVariance::Homoscedastic) => Some(Tensor::zeros([1, count], &device)),
-        _ => None,
-    };
+    let log_variance = output.log_variance(&device);
     let mut plain =
         NetworkWithoutBottleneck { backbone, decoder, log_variance, output, input_scale, target_scale };
     plain.parameters_mut().into_iter().for_each(|parameter| *parameter = parameter.clone().require_grad());
-    let config = &experiment.optimiser;
-    let mut optimiser = Optimiser::of(config);
-    let (count, epochs) = (examples.len(), experiment.training.epochs);
-    for epoch in 0..epochs {
-        let order = Random::new(setting.seed, &format!("order {epoch}")).permutation(count);
-        let batches: Vec<_> = order.chunks(experiment.training.batch_of(count).max(1)).collect();
+    let mut optimiser = Optimiser::of(&experiment.optimiser);
+    for epoch in 0..experiment.training.epochs {
+        let batches = batches(experiment, setting.seed, epoch, examples.len());
         for (step, rows) in batches.iter().enumerate() {
             let (x, wanted) = examples.select(rows);
             let outputs = plain.forward(x.autodiff());
@@ -67,8 +62,7 @@ pub fn train(experiment: &Experiment, split: &Split, setting: &Setting) -> Resul
             let loss =
                 nll(output, smoothing, plain.log_variance.as_ref(), outputs, &wanted.autodiff()).mean();
             let mut gradients = loss.backward();
-            let done = epoch as f64 + step as f64 / batches.len() as f64;
-            let rate = config.learning_rate * config.schedule.factor_at(done, epochs as f64);
+            let rate = experiment.rate_at(epoch as f64 + step as f64 / batches.len() as f64);
             optimiser.step(plain.parameters_mut(), &mut gradients, rate);
         }
     }

@@ -66,6 +66,11 @@ impl Detection {
     }
 }
 
+/// How well a score tells strangers from familiar inputs: the area under the ROC curve.
+pub fn auroc(familiar: &[f32], strangers: &[f32]) -> Result<f64> {
+    Ok(ranking::auroc(&ranking::groups(familiar, strangers)?))
+}
+
 /// Calibration AUROC: how well the score finds the misclassified. `None` when all or none are right.
 pub fn misclassification(scores: &[f32], correct: &[bool]) -> Result<Option<Detection>> {
     anyhow::ensure!(scores.len() == correct.len(), "{} scores but {} verdicts", scores.len(), correct.len());

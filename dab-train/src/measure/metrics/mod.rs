@@ -19,7 +19,7 @@ pub mod selective;
 pub mod summary;
 
 pub use classification::{Classification, softmax};
-pub use detection::{Detection, Positive};
+pub use detection::{Detection, Positive, auroc};
 pub use regression::Regression;
 pub use scored::{ScoreReport, Scored};
 pub use selective::Selective;

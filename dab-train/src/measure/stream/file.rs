@@ -113,17 +113,10 @@ impl MonitorFile {
         Ok(Self { config, tick })
     }
 
-    /// The file, with what is known of the configuration.
-    pub fn toml(&self, tuned: &Tuned, budget: f64, confidence: f64) -> String {
+    /// The names and numbers of the configuration, as TOML.
+    pub fn settings(&self) -> String {
         let Config { drift, .. } = &self.config;
-        let c = &self.config;
-        let mut text = format!(
-            "# Written by `dab monitor tune`; read by `dab monitor replay` and by Monitor.load of the Python package.\n\
-             # The same for C and Rust is in the .h and .rs beside this file.\n\n\
-             [stream]\ntick_seconds = {:?}\n\n\
-             [monitor]\n",
-            self.tick
-        );
+        let (c, mut text) = (&self.config, String::new());
         for (name, value, says) in [
             ("enter", format!("{:?}", c.enter), "a score above this votes for the alarm"),
             ("exit", format!("{:?}", c.exit), "a score at or below this votes for recovery"),
@@ -145,13 +138,26 @@ impl MonitorFile {
         }
         let _ = writeln!(text, "drift_levels = [{}]", floats(&drift.levels, ""));
         let _ = writeln!(text, "drift_p = [{}]", floats(&drift.p_values, ""));
-        let _ = write!(
-            text,
-            "\n[tuned]\nfalse_alarms_per_hour = {budget:?}\nconfidence = {confidence:?}\nhours = {:?}\n\
-             alarms = {}\nalarms_per_hour_at_most = {:?}\nblocks = {}\nblock_correlation = {:?}\n",
-            tuned.hours, tuned.alarms, tuned.upper, tuned.blocks, tuned.correlation
-        );
         text
+    }
+
+    /// The file, with what is known of the configuration.
+    pub fn toml(&self, tuned: &Tuned, budget: f64, confidence: f64) -> String {
+        format!(
+            "# Written by `dab monitor tune`; read by `dab monitor replay` and by Monitor.load of the Python package.\n\
+             # The same for C and Rust is in the .h and .rs beside this file.\n\n\
+             [stream]\ntick_seconds = {:?}\n\n\
+             [monitor]\n{}\n\
+             [tuned]\nfalse_alarms_per_hour = {budget:?}\nconfidence = {confidence:?}\nhours = {:?}\n\
+             alarms = {}\nalarms_per_hour_at_most = {:?}\nblocks = {}\nblock_correlation = {:?}\n",
+            self.tick,
+            self.settings(),
+            tuned.hours,
+            tuned.alarms,
+            tuned.upper,
+            tuned.blocks,
+            tuned.correlation
+        )
     }
 
     /// A header for C and C++.

@@ -188,22 +188,28 @@ impl Request<'_> {
 
     /// Ticks until faults are found: recorded ones if there are any, otherwise imagined ones.
     fn delays(&self, config: Config, quantiles: [f32; 4], limit: usize) -> Vec<f64> {
-        let log = self.longest();
         if self.faults.is_empty() {
-            let way = quantiles[3] - quantiles[0];
-            return FAULTS.map(|size| of_shift(config, log, size * way, 0, limit).ticks as f64).to_vec();
+            return self.imagined(config, quantiles, limit).map(|found| found.ticks as f64).to_vec();
         }
-        let before = &log[..log.len().min(self.lead(config))];
         let found = self.faults.iter().map(|fault| {
             let missed = 2 * fault.scores.len().max(limit);
-            of_fault(config, before, fault).map_or(missed, |found| found.ticks) as f64
+            of_fault(config, self.before(config), fault).map_or(missed, |found| found.ticks) as f64
         });
         found.collect()
     }
 
-    /// Ticks of normal operation before a fault log.
-    fn lead(&self, config: Config) -> usize {
-        config.min_dwell as usize + 2 * config.window as usize + 2 * config.drift.block as usize + 1
+    /// When faults of the sizes [`FAULTS`] are found.
+    fn imagined(&self, config: Config, quantiles: [f32; 4], limit: usize) -> [Found; 3] {
+        let way = quantiles[3] - quantiles[0];
+        FAULTS.map(|size| of_shift(config, self.longest(), size * way, 0, limit))
+    }
+
+    /// Normal operation before a fault log.
+    fn before(&self, config: Config) -> &[f32] {
+        let [dwell, window, block] =
+            [config.min_dwell, config.window, config.drift.block].map(|n| n as usize);
+        let log = self.longest();
+        &log[..log.len().min(dwell + 2 * window + 2 * block + 1)]
     }
 
     fn longest(&self) -> &[f32] {
@@ -263,11 +269,9 @@ impl Request<'_> {
         }
         let (config, alarms, _) = best.ok_or_else(|| refused.unwrap_or_else(|| anyhow!(NO_SCORES)))?;
         let hours = self.hours();
-        let way = quantiles[3] - quantiles[0];
-        let log = self.longest();
         let ramp = (600.0 / self.tick) as usize;
         let to_ninety = 0.9 * (config.enter - quantiles[0]);
-        let before = &log[..log.len().min(self.lead(config))];
+        let faults = self.faults.iter();
         Ok(Tuned {
             config,
             hours,
@@ -277,13 +281,11 @@ impl Request<'_> {
             correlation,
             correlated,
             quantiles,
-            imagined: FAULTS.map(|size| of_shift(config, log, size * way, 0, limit)),
-            drift: of_shift(config, log, to_ninety, ramp, ramp + limit),
+            imagined: self.imagined(config, quantiles, limit),
+            drift: of_shift(config, self.longest(), to_ninety, ramp, ramp + limit),
             limit,
-            faults: self
-                .faults
-                .iter()
-                .map(|fault| (fault.name.clone(), of_fault(config, before, fault)))
+            faults: faults
+                .map(|fault| (fault.name.clone(), of_fault(config, self.before(config), fault)))
                 .collect(),
             sweep: self.sweep(config, quantiles, block, limit),
         })
@@ -293,7 +295,6 @@ impl Request<'_> {
     fn sweep(&self, chosen: Config, quantiles: [f32; 4], block: usize, limit: usize) -> Vec<BudgetPoint> {
         let (votes, window) = (chosen.enter_votes as usize, chosen.window as usize);
         let peaks = peaks(self.logs, block, votes, window);
-        let (log, way) = (self.longest(), quantiles[3] - quantiles[0]);
         let per_hour = 3600.0 / (block as f64 * self.tick);
         [0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0]
             .map(|times| {
@@ -301,8 +302,8 @@ impl Request<'_> {
                 let enter = level_at(&peaks, self.hours(), SHARE * budget).max(quantiles[2]);
                 let mut config = Config { enter, exit: chosen.exit.min(enter), ..chosen };
                 config.drift.alarm = (per_hour / (SHARE * budget)).ln().max(1.0) as f32;
-                let found = FAULTS.map(|size| of_shift(config, log, size * way, 0, limit).ticks);
-                BudgetPoint { budget, enter, seconds: found.map(|ticks| ticks as f64 * self.tick) }
+                let found = self.imagined(config, quantiles, limit);
+                BudgetPoint { budget, enter, seconds: found.map(|found| found.ticks as f64 * self.tick) }
             })
             .to_vec()
     }

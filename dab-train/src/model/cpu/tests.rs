@@ -3,7 +3,7 @@
 use burn::tensor::{activation, module::conv2d, ops::ConvOptions};
 
 use super::*;
-use crate::support::random::Random;
+use crate::{model::tests::traced, support::random::Random};
 
 /// Of the largest number: roundings of a sum of some thousand f32.
 const RELATIVE: f64 = 2e-6;
@@ -28,15 +28,9 @@ fn both<const N: usize>(
     let mut seed = 0;
     let given = shapes.map(|shape| {
         seed += 1;
-        let shape = <[usize; 4]>::try_from(shape).unwrap();
-        noise(seed, shape, dtype).detach().require_grad()
+        noise(seed, <[usize; 4]>::try_from(shape).unwrap(), dtype)
     });
-    let y = layer(given.clone());
-    let weighted = y.clone() * noise(9, y.dims(), dtype);
-    let grads = weighted.sum().backward();
-    let mut all = vec![numbers(y.without_autodiff())];
-    all.extend(given.iter().map(|tensor| numbers(tensor.grad(&grads).unwrap())));
-    all
+    traced(given, layer, |y| y.clone() * noise(9, y.dims(), dtype))
 }
 
 #[track_caller]

@@ -34,13 +34,8 @@ pub fn compare(title: &str, runs: &[String], lanes: &[Lane]) -> Result<Drawing> 
         Entry::new(ending(name), color, if second { Mark::Cross } else { Mark::Dot })
     });
     let none = |_: &f64| String::new();
-    let frame = Frame {
-        title,
-        x: Axis::new("better is to the right", x.clone()),
-        y: Axis { format: &none, ticks: 0, ..Axis::new("", -(lanes.len() as f64)..0.0) },
-        legend: legend.collect(),
-        grid: true,
-    };
+    let axis = Axis { format: &none, ticks: 0, ..Axis::new("", -(lanes.len() as f64)..0.0) };
+    let frame = Frame::new(title, Axis::new("better is to the right", x.clone()), axis, legend.collect());
     let height = LANE * i32::try_from(lanes.len())? + AXIS;
     style::draw_as_high_as(height, frame, |chart| {
         for (at, lane) in lanes.iter().enumerate() {

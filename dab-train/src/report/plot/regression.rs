@@ -16,51 +16,40 @@ const CUT: f64 = 0.3;
 /// Opacity of the band: grid lines and truth shine through.
 const OPACITY: f64 = 0.35;
 
-/// What the regression figure shows. All grid slices have the grid's length, sorted by x.
+/// What the regression figure shows.
 #[derive(Debug, Clone, Copy)]
 pub struct RegressionFigure<'a> {
     pub title: &'a str,
     /// Names of x and y, with units.
     pub axes: (&'a str, &'a str),
-    /// Inputs along which the curves run.
-    pub grid: &'a [f32],
-    pub prediction: &'a [f32],
-    /// Half-width of the band at each grid point, in units of y.
-    pub half_width: &'a [f32],
+    /// Along the curve, sorted by x: x, the prediction, and the half-width of the band there, in units of y.
+    pub curve: &'a [(f32, f32, f32)],
     /// What the band is, for the legend: "±2u".
     pub band: &'a str,
-    /// The noise-free function at each grid point, where it is known.
-    pub truth: Option<&'a [f32]>,
+    /// The noise-free function, where it is known.
+    pub truth: Option<fn(f32) -> f32>,
     pub train: &'a [(f32, f32)],
 }
 
 pub fn regression(figure: &RegressionFigure) -> Result<Drawing> {
-    let n = figure.grid.len();
-    ensure!(n >= 2, "a curve needs two grid points");
-    for (what, length) in [
-        ("predictions", figure.prediction.len()),
-        ("half-widths", figure.half_width.len()),
-        ("truths", figure.truth.map_or(n, <[f32]>::len)),
-    ] {
-        ensure!(length == n, "{n} grid points but {length} {what}");
-    }
-    let points = |ys: &[f32]| -> Vec<(f64, f64)> {
-        figure.grid.iter().zip(ys).map(|(&x, &y)| (f64::from(x), f64::from(y))).collect()
+    ensure!(figure.curve.len() >= 2, "a curve needs two grid points");
+    let points = |y: &dyn Fn(f32, f32) -> f32| -> Vec<(f64, f64)> {
+        figure.curve.iter().map(|&(x, predicted, _)| (f64::from(x), f64::from(y(x, predicted)))).collect()
     };
-    let prediction = points(figure.prediction);
-    let truth = figure.truth.map(points);
+    let prediction = points(&|_, predicted| predicted);
+    let truth = figure.truth.map(|truth| points(&|x, _| truth(x)));
     let train = figure.train.iter().map(|&(x, y)| (f64::from(x), f64::from(y)));
     let lines = prediction.iter().copied().chain(truth.iter().flatten().copied()).chain(train.clone());
     let data = style::padded(lines.map(|p| p.1), 0.05);
     let reach = (data.end - data.start) * CUT;
-    let widest = figure.half_width.iter().fold(0.0, |widest, &w| {
+    let widest = figure.curve.iter().fold(0.0, |widest, &(.., w)| {
         let w = f64::from(w).abs();
         if w.is_finite() { w.max(widest) } else { f64::INFINITY }
     });
     let band: Vec<(f64, f64)> = prediction
         .iter()
-        .zip(figure.half_width)
-        .map(|(p, &w)| {
+        .zip(figure.curve)
+        .map(|(p, &(.., w))| {
             let w = if w.is_finite() { f64::from(w).abs() } else { f64::MAX };
             ((p.1 - w).max(data.start - reach), (p.1 + w).min(data.end + reach))
         })
@@ -109,32 +98,24 @@ mod tests {
 
     #[test]
     fn a_figure_has_its_parts() {
-        let grid: Vec<f32> = (0..50).map(|i| i as f32 / 5.0 - 5.0).collect();
-        let truth: Vec<f32> = grid.iter().map(|x| x * x * x).collect();
-        let wide = vec![f32::INFINITY; 50];
-        let mut figure = RegressionFigure {
-            title: "a < b & c",
-            axes: ("x", "y"),
-            grid: &grid,
-            prediction: &truth,
-            half_width: &wide,
-            band: "±2u",
-            truth: Some(&truth),
-            train: &[(0.0, 1.0)],
+        let cube = |x: f32| x * x * x;
+        let drawn = |half_width: &dyn Fn(i32) -> f32, points: i32| {
+            let x = |i: i32| i as f32 / 5.0 - 5.0;
+            let curve: Vec<_> = (0..points).map(|i| (x(i), cube(x(i)), half_width(i))).collect();
+            let (title, axes, band) = ("a < b & c", ("x", "y"), "±2u");
+            let train = &[(0.0, 1.0)];
+            let truth = Some(cube as fn(f32) -> f32);
+            regression(&RegressionFigure { title, axes, curve: &curve, band, truth, train })
         };
-        let svg = regression(&figure).unwrap().file();
+        let svg = drawn(&|_| f32::INFINITY, 50).unwrap().file();
         for part in ["±2u", "training points", "truth", "&lt; b &amp;", "<polygon"] {
             assert!(svg.contains(part), "{part}");
         }
         assert!(!svg.contains("NaN") && !svg.contains("inf"));
         assert!(svg.contains("cut off; it reaches ±∞"));
-        let narrow = vec![1.0; 50];
-        figure.half_width = &narrow;
-        assert!(!regression(&figure).unwrap().file().contains("cut off"), "a band that fits is whole");
-        let peaked: Vec<f32> = (0..50).map(|i| if i == 20 { 1234.4 } else { 1.0 }).collect();
-        figure.half_width = &peaked;
-        assert!(regression(&figure).unwrap().file().contains("cut off; it reaches ±1234"));
-        figure.half_width = &wide[..3];
-        assert!(regression(&figure).unwrap_err().to_string().contains("3 half-widths"));
+        assert!(!drawn(&|_| 1.0, 50).unwrap().file().contains("cut off"), "a band that fits is whole");
+        let peaked = drawn(&|i| if i == 20 { 1234.4 } else { 1.0 }, 50);
+        assert!(peaked.unwrap().file().contains("cut off; it reaches ±1234"));
+        assert!(drawn(&|_| 1.0, 1).unwrap_err().to_string().contains("two grid points"));
     }
 }
