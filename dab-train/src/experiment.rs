@@ -16,7 +16,7 @@ pub(crate) use without_gradients::twice;
 
 use std::{ops::Range, path::PathBuf, sync::Arc};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use burn::tensor::Device;
 
 use crate::{
@@ -181,13 +181,18 @@ pub fn run(
         evaluation.report.clone_from(&evaluation.scores[0]);
         evaluation.alarms.clone_from(&assessments.alarms);
         // Weights in bytes differ from the trainer's on purpose: those that were rounded are compared with it.
-        let parity = made.agreement(&floats, &task, &scores).map_err(Error::Export)?;
+        let parity = made.agreement(&floats, &task, &scores).map_err(|error| {
+            let cause = task.offsets(&description.input_names);
+            Error::Export(cause.map_or(error, |cause| anyhow!("float32 cannot compute this model: {cause}")))
+        })?;
         let comparison = match options.baselines {
             true => compare(&experiment, &task, &setting).map_err(Error::Measuring)?,
             false => Comparison::default(),
         };
         let (mut warnings, rows) = (description.warnings, description.rows);
-        for warning in useless(&task, &evaluation, &scores.test)
+        // The user's own last layer may be that of any network.
+        let linear = experiment.retrofit.as_ref().is_some_and(|retrofit| retrofit.head.is_none());
+        for warning in useless(&task, &scores.test, linear)
             .into_iter()
             .chain(made.blind())
             .chain(broken(&evaluation.alarms))
@@ -233,7 +238,17 @@ fn description(experiment: &Experiment, loaded: &Loaded) -> Description {
     match loaded {
         Loaded::Rows(task, description) => {
             let mut description = description.clone();
-            description.warnings.extend(task.warnings());
+            let shaped = !experiment.beside.views.is_empty()
+                || (experiment.retrofit.is_some() && description.calibration.is_some());
+            let rows = description.calibration.as_ref().unwrap_or(&task.held_out.inputs);
+            if shaped && rows.rows > 0 {
+                let left = retrofit::Calibration::Unseen(rows).table().rows;
+                description
+                    .calibrated_by(left, "rows that calibrate, beside a quarter that shapes the scores");
+            } else if let Some(rows) = description.calibration.as_ref().map(|rows| rows.rows) {
+                description.calibrated_by(rows, "calibration rows");
+            }
+            description.warnings.extend(task.warnings_of(&description.input_names));
             description
         }
         Loaded::Images(task) => {

@@ -22,6 +22,7 @@ use crate::{
     error::Error,
     experiment::{self, Options},
     run::Run,
+    support::text::counted,
 };
 
 /// How errors call the labels.
@@ -135,8 +136,8 @@ impl Fit {
             let inputs = Table::from_rows(features)?;
             ensure!(
                 found == inputs.rows,
-                "{} rows but {found} labels or targets: every row needs its own",
-                inputs.rows
+                "{} but {found} labels or targets: every row needs its own",
+                counted(inputs.rows, "row")
             );
             inputs.check_finite("features")?;
             Ok(inputs)

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
+use super::input::check_apart;
 use crate::{
     export::{
         c_source::{c_source, check_name},
@@ -45,6 +46,8 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<()> {
     let name = &args.name;
     check_name(name)?;
+    check_apart(&args.c, [&args.model])?;
+    args.header.iter().try_for_each(|header| check_apart(header, [&args.model]))?;
     let artifact = ModelFile::open(&args.model)?;
     let model = artifact.model()?;
     // Firmware must not learn at boot what can be known here.

@@ -11,6 +11,7 @@ use npyz::{DType, NpyWriter, WriteOptions, WriterBuilder};
 use zip::{ZipWriter, write::SimpleFileOptions};
 
 use super::{
+    input::check_apart,
     pictures::{Eye, NetworkArgs, Place},
     score::is_named_parquet,
     text::plural,
@@ -86,6 +87,7 @@ impl Form {
 
 pub fn run(args: &Args) -> Result<()> {
     let form = Form::of(&args.output)?;
+    check_apart(&args.output, args.sources.iter().chain(&args.run))?;
     let eye = eye(args)?;
     let (sets, labels) = read(args, &eye)?;
     let rows: usize = sets.iter().map(ImageSet::len).sum();

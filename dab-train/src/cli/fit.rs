@@ -6,6 +6,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
+use clap::ArgGroup;
 
 use super::{input::TextArgs, train::Options};
 use crate::{
@@ -37,6 +38,7 @@ use crate::{
 /// which `dab train` runs again; see `dab train --help` for the other files. Files that cannot be used are
 /// refused before anything is written.
 #[derive(Debug, clap::Args)]
+#[command(group(ArgGroup::new("answers").required(true).args(["labels", "targets"])))]
 #[command(after_help = "Examples:
   dab fit --features train.npy --labels y.npy
   dab fit --features data.npz:x --labels data.npz:y --ood noise=noise.npy --out runs/mine
@@ -54,7 +56,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     features: String,
     /// Their classes: whole numbers or words
-    #[arg(long, value_name = "FILE", required_unless_present = "targets", conflicts_with = "targets")]
+    #[arg(long, value_name = "FILE")]
     labels: Option<String>,
     /// Numbers to predict, for a regression
     #[arg(long, value_name = "FILE")]
@@ -118,6 +120,8 @@ impl Args {
         let data = DataConfig::Features(data);
         let seed = self.options.first_seed(0);
         let (task, description) = data::load_described(&data, seed, Path::new(""))?;
+        // Choosing may take long: nobody else may fill the folder meanwhile.
+        let taken = self.options.take_early(&name, machines.as_ref())?;
         let wishes = defaults::Wishes { codes: self.codes, dim: self.dim, epochs: self.epochs };
         let head = self.head.as_deref().map(full).transpose()?;
         let (flash, seconds, fast) = (self.flash.0, self.time, self.fast);
@@ -130,7 +134,7 @@ impl Args {
         let changed = self.options.changed(experiment.table()?)?;
         let same = (&changed.data, changed.seed) == (&experiment.data, seed);
         let first = same.then_some(Loaded::Rows(Box::new(task), description));
-        self.options.run(&changed, first, machines)
+        self.options.run(&changed, first, taken, machines)
     }
 
     fn data(&self) -> Result<features::FeaturesConfig> {

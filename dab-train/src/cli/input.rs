@@ -6,8 +6,13 @@ use anyhow::{Context, Result, bail, ensure};
 use dab_core::{Model, Rates};
 
 use crate::{
-    data::rows::{Header, Layout, RowError, RowReader, RowSource, TextFormat},
+    data::{
+        Table,
+        files::FilePart,
+        rows::{Header, Layout, RowError, RowReader, RowSource, TextFormat},
+    },
     export::model_file::ModelFile,
+    support::files::is_same,
 };
 
 /// How CSV files are written.
@@ -114,6 +119,32 @@ pub fn each_row(
             Err(RowError::Bad(bad)) => bail!("{source}: {bad}{note}"),
             Err(RowError::End(error)) => return Err(error.context(source.to_string())),
         }
+    }
+    Ok(())
+}
+
+/// Rows of a file as the model takes them: columns by name where both have names, as `dab score` reads them.
+pub fn table(file: &ModelFile, width: usize, source: &str, text: TextFormat) -> Result<Table> {
+    let layout = Layout { inputs: width, names: file.input_names(width), text };
+    let source = RowSource::new(Path::new(source));
+    let mut values = Vec::new();
+    each_row(&mut RowReader::open(&source, &layout)?, &source, width, "", |_, row| {
+        values.extend_from_slice(row);
+        Ok(())
+    })?;
+    ensure!(!values.is_empty(), "{source} has no rows");
+    Ok(Table::new(values.len() / width, width, values)?)
+}
+
+/// Refuses an output that is one of the inputs: it would be replaced. An input may name a part of a file (`x.npz:key`).
+pub fn check_apart<P: AsRef<Path>>(output: &Path, inputs: impl IntoIterator<Item = P>) -> Result<()> {
+    for input in inputs {
+        let whole = FilePart::parse(&input.as_ref().to_string_lossy()).path;
+        ensure!(
+            !is_same(output, &whole),
+            "`{}` is an input of this command, which would replace it: give the output another name",
+            output.display()
+        );
     }
     Ok(())
 }

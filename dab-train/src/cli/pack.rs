@@ -7,7 +7,7 @@ use dab_core::Model;
 use dab_core::artifact::AlignedBytes;
 use dab_core::artifact::writer::Spec;
 
-use super::text;
+use super::{input::check_apart, text};
 use crate::{
     config::Weights,
     data::files::{self, FilePart},
@@ -164,6 +164,8 @@ fn activations(model: &Model<'_>) -> String {
 
 pub fn run(args: &Args) -> Result<()> {
     let (weights, output) = (args.weights.display(), args.output.display());
+    check_apart(&args.output, [&args.weights])?;
+    check_apart(&args.output, args.fit.iter().chain(&args.labels))?;
     let tensors =
         crate::support::limits::read(&args.weights).with_context(|| format!("cannot read `{weights}`"))?;
     let bytes = args.artifact(&tensors)?;

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 
-use super::text::{grouped, plural, rounded};
+use super::{
+    input::{self, TextArgs, check_apart},
+    text::{grouped, plural, rounded},
+};
 use crate::{
-    data::{
-        Table,
-        files::{self, FilePart},
-    },
+    data::Table,
     export::{int8, model_file::ModelFile},
     measure::metrics::auroc,
     support::files::save,
@@ -24,8 +24,8 @@ use crate::{
 /// (--calibration) to make it of the new ones.
 ///
 /// --data are familiar rows: shown are how far their scores move (u, or U of a model with channels), and how
-/// many verdicts change. --ood are strangers: how well they are found before and after. Without -o nothing
-/// is written. `dab pack`, `dab train` and `dab fit` write such files with --weights int8.
+/// many verdicts change. --ood are strangers: how well they are found before and after. Columns of a CSV file
+/// are found by name where the model knows its inputs by name. Without -o nothing is written. `dab pack`, `dab train` and `dab fit` write such files with --weights int8.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   dab quantise model.dab --data familiar.npy
@@ -47,6 +47,8 @@ pub struct Args {
     /// The model file to write
     #[arg(short, long, value_name = "SMALL.dab")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    text: TextArgs,
 }
 
 pub fn run(args: &Args) -> Result<()> {
@@ -54,16 +56,15 @@ pub fn run(args: &Args) -> Result<()> {
     let name = args.model.display();
     let (inputs, int8) = (file.model()?.shape().inputs, file.model()?.meta().int8);
     ensure!(!int8, "`{name}` has weights of one byte already");
-    let rows = |source: &str| -> Result<Table> {
-        let (table, _) = files::table(&FilePart::parse(source), None)?;
-        ensure!(table.cols == inputs, "{source} has {} columns, the model takes {inputs}", table.cols);
-        Ok(table)
-    };
+    let sets = super::fit::ood_sets(&args.ood)?;
+    if let Some(output) = &args.output {
+        check_apart(output, [&args.model])?;
+        let rows = std::iter::once(&args.data).chain(&args.calibration);
+        check_apart(output, rows.chain(sets.iter().map(|set| &set.file)))?;
+    }
+    let rows = |source: &str| input::table(&file, inputs, source, args.text.format());
     let data = rows(&args.data)?;
-    let ood = super::fit::ood_sets(&args.ood)?
-        .into_iter()
-        .map(|set| Ok((set.name, rows(&set.file)?)))
-        .collect::<Result<Vec<_>>>()?;
+    let ood = sets.into_iter().map(|set| Ok((set.name, rows(&set.file)?))).collect::<Result<Vec<_>>>()?;
     let held_out = args.calibration.as_deref().map(rows).transpose()?;
     let bytes = int8::quantised(file.bytes(), held_out.as_ref()).with_context(|| format!("`{name}`"))?;
     let said = table(&file, &bytes, &data, &ood, held_out.is_some())?;

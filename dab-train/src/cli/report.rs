@@ -1,24 +1,24 @@
 //! `dab report`: an existing model and rows in, the one-page report out.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Result, bail, ensure};
 use dab_core::Task;
 
 use super::{
     fit,
-    input::{RateArgs, TextArgs, each_row},
+    input::{self, RateArgs, TextArgs, check_apart},
 };
 use crate::{
     data::{
         self, Split, Table, Targets,
         files::{self, FilePart, Labels},
-        rows::{Layout, RowReader, RowSource, TextFormat},
+        rows::TextFormat,
     },
     export::{model_file::ModelFile, names},
     measure::{assessed::JudgedSet, comparison::on_features, metrics::ScoreReport},
     report::{Extras, Report, contest::Method, own, subject::Subject},
-    support::{files::save, random::Random},
+    support::{files::save, random::Random, text::counted},
 };
 
 /// Report how a model does on your rows, on one page.
@@ -73,8 +73,13 @@ pub fn run(args: &Args) -> Result<()> {
     let model = file.model()?;
     let shape = model.shape();
     let answers = args.labels.as_ref().or(args.targets.as_ref());
+    check_apart(&args.output, [&args.model])?;
+    check_apart(
+        &args.output,
+        std::iter::once(&args.data).chain(answers).chain(&args.train).chain(&args.train_labels),
+    )?;
     let text = args.text.format();
-    let inputs = |source: &str| inputs(&file, shape.inputs, source, text);
+    let inputs = |source: &str| input::table(&file, shape.inputs, source, text);
     let data = inputs(&args.data)?;
     let targets = match (&args.labels, &args.targets) {
         (Some(labels), _) => {
@@ -94,8 +99,8 @@ pub fn run(args: &Args) -> Result<()> {
             let (table, _) = files::table(&FilePart::parse(targets).written(text), None)?;
             ensure!(
                 table.cols == shape.outputs,
-                "{targets} has {} columns, the model predicts {}",
-                table.cols,
+                "{targets} has {}, the model predicts {}",
+                counted(table.cols, "column"),
                 shape.outputs
             );
             Some(Targets::Regression(table))
@@ -105,9 +110,9 @@ pub fn run(args: &Args) -> Result<()> {
     if let (Some(targets), Some(answers)) = (&targets, answers) {
         ensure!(
             targets.len() == data.rows,
-            "{} has {} rows but {answers} has {}: every row needs its own label or target",
+            "{} has {} but {answers} has {}: every row needs its own label or target",
             args.data,
-            data.rows,
+            counted(data.rows, "row"),
             targets.len()
         );
     }
@@ -167,25 +172,12 @@ fn baselines(
     let unknown = |rows: usize| Targets::Regression(Table::column(vec![0.0; rows]));
     let all = Split { targets: answers.unwrap_or_else(|| unknown(rows)), inputs };
     let labels = all.targets.len();
-    ensure!(labels == rows, "--train has {rows} rows, --train-labels {labels}");
+    ensure!(labels == rows, "--train has {}, --train-labels {labels}", counted(rows, "row"));
     let (kept, aside) = all.targets.cut(JUDGING, &mut Random::new(0, "report"));
     let (train, held_out) = (all.select(&kept), all.select(&aside));
     let targets = targets.unwrap_or_else(|| unknown(data.rows));
     let test = Split { inputs: data.clone(), targets };
     on_features(&data::Task { name: String::new(), train, held_out, test, ood: ood.to_vec() })
-}
-
-/// Rows of a file as the model takes them: columns by name where both have names, as `dab score` reads them.
-fn inputs(file: &ModelFile, width: usize, source: &str, text: TextFormat) -> Result<Table> {
-    let layout = Layout { inputs: width, names: file.input_names(width), text };
-    let source = RowSource::new(Path::new(source));
-    let mut values = Vec::new();
-    each_row(&mut RowReader::open(&source, &layout)?, &source, width, "", |_, row| {
-        values.extend_from_slice(row);
-        Ok(())
-    })?;
-    ensure!(!values.is_empty(), "{source} has no rows");
-    Ok(Table::new(values.len() / width, width, values)?)
 }
 
 /// Labels as the model numbers its classes.

@@ -30,7 +30,7 @@ use self::{
     lines::{Scorer, write_names},
 };
 use super::{
-    input::{InputArgs, RateArgs},
+    input::{InputArgs, RateArgs, check_apart},
     pictures::{NetworkArgs, Place, are_pictures},
     progress::styled,
     text::plural,
@@ -57,6 +57,10 @@ const BUFFER: usize = 1 << 16;
 /// runner_up. Then come the model's outputs: means for a regression, logits for a classification. p_value and
 /// verdict are empty when the model has no calibration. Rows stream, so a file may be larger than memory; results
 /// have the very bits of the device.
+///
+/// A verdict compares the p_value with the model's rates: unfamiliar at 0.01 or less, doubtful at 0.05 or less. A
+/// model of fewer than 99 held-out rows cannot reach 0.01: it was given the smallest rate that it reaches, 1 in n + 1
+/// for n rows (`dab inspect` shows the rates). --doubtful and --unfamiliar set others.
 ///
 /// A CSV file may begin with column names. If the model knows its inputs by name (`dab inspect` shows
 /// input_names), columns are found by name, in any order and among others. A NumPy array is [rows, inputs], of
@@ -209,6 +213,9 @@ impl Output {
 
 pub fn run(args: &Args) -> Result<()> {
     let place = Place::new(&args.model)?;
+    if let Some(output) = &args.output {
+        check_apart(output, args.input.inputs.iter().chain([&place.model]))?;
+    }
     let artifact = args.rates.apply(ModelFile::open(&place.model)?)?;
     let model = artifact.model()?;
     if args.probabilities && model.shape().task != Some(Task::Classification) {

@@ -10,7 +10,7 @@ use dab_core::{Model, Verdict};
 use sha2::{Digest, Sha256};
 
 use super::{
-    input::{InputArgs, each_row},
+    input::{InputArgs, check_apart, each_row},
     text::{plural, rounded},
 };
 use crate::{
@@ -25,7 +25,8 @@ use crate::{
 /// taught with dab_teach. So what was familiar stays familiar, p-values of other inputs can only rise, and an input that is far
 /// from both is as unfamiliar as before. The file says what it was taught, from which model; it can be taught again.
 ///
-/// Teach rows that you know to be normal: whatever is like them will not alarm any more.
+/// Teach rows that you know to be normal: whatever is like them will not alarm any more, and that is more than the rows
+/// themselves. Measure it: score strangers with both files. Where you have the training rows, fit again instead.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   dab teach model.dab pump.csv -o model2.dab
@@ -53,6 +54,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<()> {
+    check_apart(&args.output, args.input.inputs.iter().chain([&args.model]))?;
     let artifact = ModelFile::open(&args.model)?;
     let model = artifact.model()?;
     ensure!((1..=MAX_CODES).contains(&args.codes), "--codes {}: 1 to {MAX_CODES} are possible", args.codes);
@@ -137,8 +139,24 @@ pub fn run(args: &Args) -> Result<()> {
     let mut said = format!("{output}: taught {rows} with {codes}, {more} bytes more\n");
     if !args.input.is_stdin() {
         said.push_str(&format!("not familiar: {strange} before, {left} now\n"));
+        said.push_str(&still_strange(&after, left, all));
     }
     super::print(&said)
+}
+
+/// How many of the taught rows are not familiar even now, and why; empty where all are.
+fn still_strange(model: &Model<'_>, left: u64, all: u64) -> String {
+    if left == 0 {
+        return String::new();
+    }
+    let several = model.channels_meta().is_some_and(|meta| !meta.views.is_empty());
+    let taught = if several { ", in the first view, the only one that can be taught" } else { "" };
+    let are = if left == 1 { "is" } else { "are" };
+    format!(
+        "{left} of {} {are} STILL NOT FAMILIAR: they are too far from the taught codes{taught}; try a smaller --spawn with more --codes, or fit \
+         again with these rows among the training rows\n",
+        plural(all, "row")
+    )
 }
 
 /// Whether the model calls an input familiar as far as its distance goes; never without a calibration table.

@@ -1,8 +1,9 @@
 //! Numbers and bars as people read them, and as machines do.
 
 use dab_core::{Model, Task};
-use indicatif::HumanCount;
 use serde_json::Value;
+
+pub use crate::support::text::{grouped, plural};
 
 /// Columns of the longest bar.
 pub const BAR: usize = 24;
@@ -62,11 +63,6 @@ pub fn rounded(x: f32) -> String {
     }
 }
 
-/// A count with its thousands apart.
-pub fn grouped(n: u64) -> String {
-    HumanCount(n).to_string()
-}
-
 /// A bar of `share` (0 to 1) of the longest one; something is always visible of a positive share.
 pub fn bar(share: f32) -> String {
     let eighths = (share.clamp(0.0, 1.0) * (BAR * 8) as f32).ceil() as usize;
@@ -88,11 +84,6 @@ pub fn printable(text: &str) -> String {
         if hidden(c) { shown.extend(c.escape_default()) } else { shown.push(c) }
     }
     shown
-}
-
-/// `one thing`, `two things`.
-pub fn plural(n: u64, one: &str) -> String {
-    format!("{} {one}{}", grouped(n), if n == 1 { "" } else { "s" })
 }
 
 pub const fn task(task: Option<Task>) -> &'static str {

@@ -122,14 +122,26 @@ impl Args {
         self.options.together(|machines| {
             let path = &self.experiment;
             if self.options.changes.is_empty() {
-                return self.options.run(&Experiment::read(path)?, None, machines);
+                return self.options.run(&Experiment::read(path)?, None, None, machines);
             }
             let text = crate::support::limits::read_text(path)
                 .with_context(|| format!("cannot read {}", path.display()))?;
             let table = text.parse().with_context(|| format!("{} is not TOML", path.display()))?;
-            self.options.run(&self.options.changed(table)?, None, machines)
+            self.options.run(&self.options.changed(table)?, None, None, machines)
         })
     }
+}
+
+/// The folder of results, which is ours until this is dropped.
+#[derive(Debug)]
+pub struct Taken {
+    out: PathBuf,
+    _lock: FolderLock,
+}
+
+/// Whether this process writes the results.
+fn leads(machines: Option<&Arc<Machines>>) -> bool {
+    machines.is_none_or(|machines| machines.place.index == 0)
 }
 
 impl Options {
@@ -158,11 +170,34 @@ impl Options {
         Ok(())
     }
 
-    /// Trains, measures and writes. `first` is the data of the first seed, if somebody has read it already.
+    /// Where the results of an experiment of this name go.
+    fn out(&self, name: &str) -> PathBuf {
+        self.out.clone().unwrap_or_else(|| Path::new("runs").join(name))
+    }
+
+    /// Takes the folder of results for this process, and refuses one that holds results already. Whoever does something that
+    /// takes long before [`Options::run`] takes it first.
+    fn take(&self, name: &str) -> Result<Taken> {
+        let out = self.out(name);
+        check_writable(&out)?;
+        let lock = FolderLock::take(&out)?;
+        self.check_left(&out)?;
+        Ok(Taken { out, _lock: lock })
+    }
+
+    /// [`Options::take`] where this process will write results: not for `--dry-run`, and of several processes the first alone.
+    pub fn take_early(&self, name: &str, machines: Option<&Arc<Machines>>) -> Result<Option<Taken>> {
+        let writes = !self.dry_run && leads(machines);
+        writes.then(|| self.take(name)).transpose()
+    }
+
+    /// Trains, measures and writes. `first` is the data of the first seed, if somebody has read it already; `taken` the folder, if
+    /// somebody has taken it.
     pub fn run(
         &self,
         experiment: &Experiment,
         first: Option<Loaded>,
+        taken: Option<Taken>,
         machines: Option<Arc<Machines>>,
     ) -> Result<()> {
         ensure!(self.seeds > 0, "--seeds starts at 1");
@@ -173,17 +208,17 @@ impl Options {
         }
         let local = machines.as_ref().and_then(|_| mpi::local_index());
         let device = self.device.of_process(local).open()?;
-        let out = self.out.clone().unwrap_or_else(|| Path::new("runs").join(&experiment.name));
-        let writes = machines.as_ref().is_none_or(|machines| machines.place.index == 0);
-        let _lock = match writes {
-            true => {
-                check_writable(&out)?;
-                let lock = FolderLock::take(&out)?;
-                self.check_left(&out)?;
-                Some(lock)
-            }
-            false => None,
+        let writes = leads(machines.as_ref());
+        // `--set name=…` may have changed the name of the folder since it was taken.
+        let taken = taken.filter(|taken| taken.out == self.out(&experiment.name));
+        let _taken = match (writes, taken) {
+            (true, None) => Some(self.take(&experiment.name)?),
+            (_, taken) => taken,
         };
+        let out = self.out(&experiment.name);
+        if writes && self.force {
+            folder::forget(&out)?;
+        }
         if machines.is_none() {
             interrupt::install();
         }
@@ -222,7 +257,7 @@ impl Options {
             return Ok(());
         }
         if self.force {
-            return folder::forget(out);
+            return Ok(());
         }
         match left {
             Some(Left::Results) => bail!(
@@ -287,7 +322,7 @@ fn chosen(choice: &Choice) -> String {
     lines.extend(choice.reasons.iter().map(|reason| format!("  {reason}")));
     if !choice.curve.is_empty() {
         lines.push(format!(
-            "     bytes  multiply-adds   codes  AUROC of hidden {} and mixed rows",
+            " max bytes  multiply-adds   codes  AUROC of hidden {} and mixed rows",
             choice.hidden
         ));
     }

@@ -120,7 +120,10 @@ fn table(twice: &Twice, parity: &Parity) -> Result<String> {
     out += &row("all", parity);
     for (name, [trainer, device]) in twice.aurocs()? {
         let difference = (trainer - device).abs();
-        writeln!(out, "AUROC {name}: trainer {trainer:.6}, device {device:.6}, difference {difference:.1e}")?;
+        writeln!(
+            out,
+            "AUROC of u, {name}: trainer {trainer:.6}, device {device:.6}, difference {difference:.1e}"
+        )?;
     }
     if parity.largest_relative <= PARITY {
         let inputs = text::plural(parity.inputs as u64, "input");

@@ -29,7 +29,7 @@ use super::{
     },
     table::Table,
 };
-use crate::support::limits;
+use crate::support::{limits, text::counted};
 
 /// Formats by the ending of a file's name.
 const FORMATS: [(&str, Format); 6] = [
@@ -128,9 +128,9 @@ pub fn table(source: &FilePart, without: Option<&str>) -> Result<(Table, Vec<Str
     };
     ensure!(
         table.rows > 0 && table.cols > 0,
-        "{what}: {} rows × {} columns hold nothing",
-        table.rows,
-        table.cols
+        "{what}: {} of {} hold nothing",
+        counted(table.rows, "row"),
+        counted(table.cols, "column")
     );
     table.check_finite(&what)?;
     Ok((table, names))
@@ -415,16 +415,26 @@ fn next_row(text: &mut Text, source: &FilePart) -> Result<bool> {
     Ok(read)
 }
 
+/// A hint where another character separates the fields.
+fn separated(text: &Text) -> String {
+    text.likely_delimiter()
+        .map_or_else(String::new, |c| format!("; are the fields separated by {c:?}? see --delimiter"))
+}
+
 fn csv_column(text: &Text, source: &FilePart) -> Result<usize> {
     let here = source.path.display();
     let Some(part) = &source.part else {
         let columns = text.columns;
-        ensure!(columns == 1, "{here} has {columns} columns: say which one, as in {here}:column");
+        ensure!(
+            columns == 1,
+            "{here} has {}: say which one, as in {here}:column",
+            counted(columns, "column")
+        );
         return Ok(0);
     };
     let Some(names) = &text.header else { bail!("{here}: no column {part}; it has no header line") };
     let place = names.iter().position(|name| name == part);
-    place.ok_or_else(|| anyhow!("{here}: no column {part}; {}", names.join(", ")))
+    place.ok_or_else(|| anyhow!("{here}: no column {part}; {}{}", names.join(", "), separated(text)))
 }
 
 fn csv_table(source: &FilePart, without: Option<&str>) -> Result<(Table, Vec<String>)> {
@@ -438,12 +448,10 @@ fn csv_table(source: &FilePart, without: Option<&str>) -> Result<(Table, Vec<Str
     let (mut rows, mut values) = (0, Vec::new());
     while next_row(&mut text, source)? {
         for &column in &wanted {
-            values.push(text.number(column).map_err(|bad| {
-                let separated = text.likely_delimiter().map_or_else(String::new, |c| {
-                    format!("; are the fields separated by {c:?}? see --delimiter")
-                });
-                anyhow!("{}: {bad}{separated}", source.path.display())
-            })?);
+            values.push(
+                text.number(column)
+                    .map_err(|bad| anyhow!("{}: {bad}{}", source.path.display(), separated(&text)))?,
+            );
         }
         rows += 1;
     }

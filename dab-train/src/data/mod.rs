@@ -33,7 +33,10 @@ pub use sealed::{Sealed, Seen};
 pub use split::HeldOutFrom;
 pub use table::{ColumnStats, OUTLIER, Scale, Table};
 
-use crate::{error::Error, support::digest};
+use crate::{
+    error::Error,
+    support::{digest, text::counted},
+};
 
 /// Environment variable that names the data folder.
 pub const DATA_VARIABLE: &str = "DAB_DATA";
@@ -261,12 +264,16 @@ impl Task {
     pub(crate) fn check(&self) -> Result<()> {
         let cols = self.train.inputs.cols;
         for (what, split) in [("train", &self.train), ("held-out", &self.held_out), ("test", &self.test)] {
-            ensure!(split.inputs.cols == cols, "{what} has {} columns, train has {cols}", split.inputs.cols);
+            ensure!(
+                split.inputs.cols == cols,
+                "{what} has {}, train has {cols}",
+                counted(split.inputs.cols, "column")
+            );
             ensure!(
                 split.inputs.rows == split.targets.len(),
-                "{what} has {} inputs but {} targets",
-                split.inputs.rows,
-                split.targets.len()
+                "{what} has {} but {}",
+                counted(split.inputs.rows, "input"),
+                counted(split.targets.len(), "target")
             );
             ensure!(what == "held-out" || split.inputs.rows > 0, "{what} is empty");
             split.inputs.check_finite(&format!("{what} inputs"))?;
@@ -278,9 +285,9 @@ impl Task {
             let constant = targets.column_stats().iter().all(ColumnStats::is_constant);
             ensure!(
                 !constant,
-                "the target is {} in all {} training rows: there is nothing to predict; is it the right column?",
+                "the target is {} in all of {}: there is nothing to predict; is it the right column?",
                 targets.values.first().unwrap_or(&0.0),
-                targets.rows
+                counted(targets.rows, "training row")
             );
         }
         let varies = self.train.inputs.column_stats().iter().any(|column| !column.is_constant());
@@ -289,7 +296,11 @@ impl Task {
             "every input column is constant over the training rows: there is nothing to learn from"
         );
         for (name, inputs) in &self.ood {
-            ensure!(inputs.cols == cols, "OOD set {name} has {} columns, train has {cols}", inputs.cols);
+            ensure!(
+                inputs.cols == cols,
+                "OOD set {name} has {}, train has {cols}",
+                counted(inputs.cols, "column")
+            );
             ensure!(inputs.rows > 0, "OOD set {name} is empty");
             inputs.check_finite(&format!("OOD set {name}"))?;
         }
@@ -319,6 +330,11 @@ impl Task {
     /// input columns.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
+        self.warnings_of(&[])
+    }
+
+    /// [`Task::warnings`] in which columns have these names, if there are any.
+    pub(crate) fn warnings_of(&self, names: &[String]) -> Vec<String> {
         let mut warnings = Vec::new();
         if let Ok(Some(counts)) = class_counts(&self.train.targets) {
             let absent: Vec<usize> = (0..counts.len()).filter(|&c| counts[c] == 0).collect();
@@ -326,13 +342,17 @@ impl Task {
                 warnings.push(format!("no training example of class {}", listed(&absent)));
             }
         }
-        if let Some(columns) = constant_columns(&self.train.inputs) {
-            warnings.push(format!("constant input column {columns} carries no information"));
+        if let Some((columns, one)) = constant_columns(&self.train.inputs, names) {
+            let (s, carry) = if one { ("", "carries") } else { ("s", "carry") };
+            warnings.push(format!("constant input column{s} {columns} {carry} no information"));
         }
+        warnings.extend(self.offsets(names));
         if let Targets::Regression(targets) = &self.train.targets
-            && let Some(columns) = constant_columns(targets)
+            && let Some((columns, one)) = constant_columns(targets, &[])
         {
-            warnings.push(format!("target column {columns} is constant: nothing is learnt from it"));
+            let (s, are, them) = if one { ("", "is", "it") } else { ("s", "are", "them") };
+            warnings
+                .push(format!("target column{s} {columns} {are} constant: nothing is learnt from {them}"));
         }
         warnings.extend(self.train.inputs.outlier().map(|at| {
             let (row, column) = (at / self.train.inputs.cols, at % self.train.inputs.cols);
@@ -346,6 +366,29 @@ impl Task {
         }));
         warnings
     }
+
+    /// Which input columns are so far from 0 that float32 rounds away how they vary, and what to do.
+    pub(crate) fn offsets(&self, names: &[String]) -> Option<String> {
+        let stats = self.train.inputs.column_stats();
+        let far: Vec<usize> = (0..stats.len()).filter(|&j| stats[j].has_offset()).collect();
+        let (&first, one) = (far.first()?, far.len() == 1);
+        let (s, are, it) = if one { ("", "is", "its") } else { ("s", "are", "their") };
+        Some(format!(
+            "input column{s} {} {are} about {:e}, so far from 0 that float32 rounds away how rows differ: subtract the offset \
+             (for instance {it} first value) from every file",
+            columns_called(&far, names),
+            stats[first].mean as f32
+        ))
+    }
+}
+
+/// Columns as people count and name them, from the places that they have.
+fn columns_called(columns: &[usize], names: &[String]) -> String {
+    let called = |&j: &usize| match names.get(j) {
+        Some(name) => format!("{} `{name}`", j + 1),
+        None => (j + 1).to_string(),
+    };
+    listed(&columns.iter().map(called).collect::<Vec<_>>())
 }
 
 /// Examples per class; `None` for regression.
@@ -365,11 +408,12 @@ pub(crate) fn count_labels(labels: &[u32], classes: usize) -> Vec<usize> {
     counts
 }
 
-/// The columns that never change, counted from 1, in words; `None` where every one does.
-fn constant_columns(table: &Table) -> Option<String> {
+/// The columns that never change, counted from 1 and by name, in words, and whether it is one; `None` where every one does.
+fn constant_columns(table: &Table, names: &[String]) -> Option<(String, bool)> {
     let stats = table.column_stats();
-    let constant: Vec<usize> = (0..stats.len()).filter(|&j| stats[j].is_constant()).map(|j| j + 1).collect();
-    (!constant.is_empty()).then(|| listed(&constant))
+    let constant: Vec<usize> =
+        (0..stats.len()).filter(|&j| stats[j].is_constant() && !stats[j].has_offset()).collect();
+    (!constant.is_empty()).then(|| (columns_called(&constant, names), constant.len() == 1))
 }
 
 /// The first of some items, and how many more there are.
@@ -415,7 +459,7 @@ mod tests {
         let (flat, half) = (regression(&[[3.5, 1.0]; 3]), regression(&[[3.5, 1.0], [3.5, 2.0], [3.5, 3.0]]));
         let said = refusal(&task(flat.clone(), flat));
         assert!(
-            said.contains("the target is 3.5 in all 3 training rows: there is nothing to predict"),
+            said.contains("the target is 3.5 in all of 3 training rows: there is nothing to predict"),
             "{said}"
         );
         let half = task(half.clone(), half);
@@ -453,7 +497,7 @@ mod tests {
         assert!(refusal(&nan).contains("train inputs: NaN"));
         let mut short = good;
         short.test.targets = Targets::Classes { labels: vec![], count: 2 };
-        assert!(refusal(&short).contains("1 inputs but 0 targets"));
+        assert!(refusal(&short).contains("1 input but 0 targets"));
     }
 
     #[test]
@@ -461,6 +505,38 @@ mod tests {
         let warnings = task(classes(&[0, 2], 4), classes(&[0], 4)).warnings();
         assert_eq!(warnings.len(), 2);
         assert!(warnings[0].contains("class 1, 3") && warnings[1].contains("column 2"), "{warnings:?}");
+    }
+
+    #[test]
+    fn columns_are_told_by_their_names() {
+        let odd = task(classes(&[0, 1], 2), classes(&[0], 2));
+        let names = ["time".to_owned(), "bias".to_owned()];
+        assert_eq!(odd.warnings_of(&names), ["constant input column 2 `bias` carries no information"]);
+        let mut both = odd.clone();
+        both.train.inputs.values = vec![1.0; 4];
+        assert_eq!(both.warnings(), ["constant input columns 1, 2 carry no information"]);
+    }
+
+    #[test]
+    fn a_large_offset_is_told_and_small_noise_is_none() {
+        let with = |values: [f32; 4]| {
+            let mut task = task(classes(&[0, 1, 0, 1], 2), classes(&[0], 2));
+            task.train.inputs.values.iter_mut().step_by(2).zip(values).for_each(|(x, value)| *x = value);
+            task.warnings_of(&["time".to_owned(), "bias".to_owned()])
+        };
+        for far in
+            [[1.7e9; 4], [1.7e9, 1.7e9, 1.700_000_1e9, 1.7e9], [-1.7e9, -1.7e9 - 128.0, -1.7e9, -1.7e9]]
+        {
+            let said = with(far).join("\n");
+            assert!(
+                said.contains("input column 1 `time` is about") && said.contains("subtract the offset"),
+                "{said}"
+            );
+            assert!(!said.contains("column 1 `time` carries"), "{said}");
+        }
+        for near in [[1.0, 1.000_001, 1.0, 1.0], [1e6, 1e6 + 4.0, 1e6 - 4.0, 1e6], [20.0; 4]] {
+            assert!(!with(near).join("\n").contains("offset"), "{near:?}");
+        }
     }
 
     #[test]

@@ -14,12 +14,14 @@ use std::ops::Range;
 use anyhow::{Result, anyhow, bail};
 use dab_core::{artifact::writer::Normalization, parts::LARGEST};
 
-use crate::error::Error;
+use crate::{error::Error, support::text::counted};
 
 /// A column whose spread is below this fraction of its magnitude is constant: f32 cannot tell more.
 const CONSTANT_COLUMN: f64 = 1e-7;
 /// One value that is this many times as far from its column's mean as all others are spread hides them: f32 has 7 digits.
 pub const OUTLIER: f64 = 1e6;
+/// Beyond this, 2²⁴, float32 does not have every whole number any more.
+const WHOLE: f64 = 16_777_216.0;
 
 /// Rows of numbers, row-major.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -51,6 +53,12 @@ impl ColumnStats {
     pub fn is_constant(&self) -> bool {
         self.std <= CONSTANT_COLUMN * self.mean.abs()
     }
+
+    /// Whether it lies so far from 0 that float32 may have rounded away how it varies: beyond [`WHOLE`], and [`OUTLIER`]
+    /// standard deviations.
+    pub(crate) fn has_offset(&self) -> bool {
+        self.mean.abs() >= WHOLE && self.mean.abs() > OUTLIER * self.std
+    }
 }
 
 impl Table {
@@ -62,9 +70,12 @@ impl Table {
         let found = values.len();
         match rows.checked_mul(cols) == Some(found) {
             true => Ok(Self { rows, cols, values }),
-            false => {
-                Err(Error::Data(anyhow!("{rows} rows × {cols} columns need as many values, found {found}")))
-            }
+            false => Err(Error::Data(anyhow!(
+                "{} of {} need {}, found {found}",
+                counted(rows, "row"),
+                counted(cols, "column"),
+                counted(rows.saturating_mul(cols), "value")
+            ))),
         }
     }
 
@@ -76,7 +87,7 @@ impl Table {
         let all = || rows.iter().map(AsRef::as_ref);
         let cols = all().next().map_or(0, <[f32]>::len);
         if let Some((i, row)) = all().enumerate().find(|(_, row)| row.len() != cols) {
-            let fact = anyhow!("row {} has {} values, row 1 has {cols}", i + 1, row.len());
+            let fact = anyhow!("row {} has {}, row 1 has {cols}", i + 1, counted(row.len(), "value"));
             return Err(Error::Data(fact));
         }
         Ok(Self { rows: rows.len(), cols, values: all().flatten().copied().collect() })
@@ -183,7 +194,8 @@ impl Table {
         if let Some((value, row, column)) = first(|x| !x.is_finite()) {
             let total = self.values.iter().filter(|x| !x.is_finite()).count();
             bail!(
-                "{what}: {value} in row {row}, column {column} ({total} such values in all); every value must be finite"
+                "{what}: {value} in row {row}, column {column} ({} in all); every value must be finite",
+                counted(total, "such value")
             );
         }
         if let Some((value, row, column)) = first(|x| x.abs() > LARGEST) {

@@ -28,7 +28,7 @@ use crate::{
         codebook::{Codebook, Shrinkage},
         encoder::Covariance,
     },
-    support::random::Random,
+    support::{random::Random, text::counted},
 };
 
 /// Share of the rows that calibrates.
@@ -66,20 +66,22 @@ impl Cut {
         let (found, columns) = (rows.rows, rows.cols);
         ensure!(
             columns == network.inputs || columns == network.features,
-            "the rows have {columns} columns: the network takes {} inputs{}",
-            network.inputs,
+            "the rows have {}: the network takes {}{}",
+            counted(columns, "column"),
+            counted(network.inputs, "input"),
             match network.features == network.inputs {
                 true => String::new(),
-                false => format!(", and its head {} features", network.features),
+                false => format!(", and its head {}", counted(network.features, "feature")),
             }
         );
-        ensure!(found >= LEAST, "{found} rows are too few to fit to: give at least {LEAST}");
+        ensure!(found >= LEAST, "{} are too few to fit to: give at least {LEAST}", counted(found, "row"));
         ensure!(codes != Some(0), "--codes 0: a model has at least one code");
         if let Some((labels, _)) = &labels {
             ensure!(
                 labels.len() == found,
-                "{found} rows but {} labels: every row needs its own",
-                labels.len()
+                "{} but {}: every row needs its own",
+                counted(found, "row"),
+                counted(labels.len(), "label")
             );
         }
         let mut random = Random::new(0, "pack/held-out");

@@ -6,13 +6,18 @@
 //! m held-out rows, rate r, a = ⌊r (m + 1)⌋:   alarms among n fresh rows ~ BetaBinomial(n, a, m + 1 − a)
 //! ```
 //!
+//! Two or three rates are looked at together. Each range is so wide that all of them hold for 95 % of honest models
+//! (Bonferroni): 1 − 0.05 / rates for each.
+//!
 //! That law is exact for fresh rows of the same kind, whatever the score, and wider than a binomial one: few held-out rows
 //! place the threshold roughly. Ties and the compressed table only make alarms rarer. So more alarms than the law allows
 //! mean that the test rows are not of the held-out rows' kind; the usual cause is a network that was trained on them.
 
 use serde::Serialize;
 
-/// Share of honest models whose alarms lie in the expected range.
+use super::assessed::AMBIGUITY;
+
+/// Share of honest models whose alarms lie in the expected ranges of all rates.
 const CENTRAL: f64 = 0.95;
 
 /// False alarms of one channel at one rate.
@@ -26,7 +31,8 @@ pub struct AlarmRate {
     pub nominal: f64,
     /// The share of test rows that were alarmed.
     pub actual: f64,
-    /// Where 95 % of honest models have `actual`, given as many held-out and test rows.
+    /// Where honest models have `actual`, given as many held-out and test rows: 95 % of them at all rates that are looked at
+    /// together.
     pub expected: [f64; 2],
     /// Held-out rows behind the calibration table.
     pub held_out: usize,
@@ -37,14 +43,20 @@ pub struct AlarmRate {
 }
 
 impl AlarmRate {
-    /// Counts alarms: p-values of test rows that are at most `rate`.
-    pub fn new(channel: &str, verdict: &str, rate: f32, p_values: &[f32], held_out: usize) -> Self {
+    /// Counts alarms: p-values of test rows that are at most `rate`, one of `rates` that are looked at together.
+    pub fn new(
+        (channel, verdict): (&str, &str),
+        rate: f32,
+        p_values: &[f32],
+        held_out: usize,
+        rates: usize,
+    ) -> Self {
         let test = p_values.len();
         let alarms = p_values.iter().filter(|&&p| p <= rate).count();
         // The decimal that the rate was written as: 0.05 and not 0.0500000007.
         let rate = rate.to_string().parse().unwrap_or(f64::from(rate));
         let share = |count: usize| count as f64 / test.max(1) as f64;
-        let [low, high] = expected(rate, held_out, test);
+        let [low, high] = expected(rate, held_out, test, rates);
         Self {
             channel: channel.to_owned(),
             verdict: verdict.to_owned(),
@@ -71,24 +83,38 @@ pub fn words(alarms: &[AlarmRate]) -> String {
     alarms.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// A warning with its remedy, when a promise is broken.
-pub fn broken(alarms: &[AlarmRate]) -> Option<String> {
+/// Why the p-values of a channel may not hold, as a sentence without its end.
+pub fn reason(channel: &str) -> &'static str {
+    if channel == AMBIGUITY {
+        "new rows are more often torn between two classes than the rows that calibrated: most often the network was trained on \
+         those and tells their classes apart too well, or the new rows have other shares of the classes"
+    } else {
+        "new rows are stranger than the rows that calibrated: most often the network was trained on those"
+    }
+}
+
+/// A warning with its remedy for each channel whose promise is broken.
+pub fn broken(alarms: &[AlarmRate]) -> Vec<String> {
     let broken: Vec<AlarmRate> = alarms.iter().filter(|alarm| !alarm.kept).cloned().collect();
-    let first = broken.first()?;
-    Some(format!(
-        "the p-values do not hold for the test rows: {} (honest ones have {} to {} {}); the test rows are stranger than the {} \
-         rows that calibrated, and if your network was trained on those, give features of rows that it has not seen: \
-         --calibration FILE",
-        words(&broken),
-        percent(first.expected[0]),
-        percent(first.expected[1]),
-        first.verdict,
-        first.held_out
-    ))
+    let channels = broken.chunk_by(|a, b| a.channel == b.channel);
+    let warning = |rates: &[AlarmRate]| {
+        let first = rates.first()?;
+        let channel = &first.channel;
+        Some(format!(
+            "the p-values of {channel} do not hold for the test rows: {} (honest ones have {} to {} {}); {}; if so, give \
+             features of rows that it has not seen: --calibration FILE",
+            words(rates),
+            percent(first.expected[0]),
+            percent(first.expected[1]),
+            first.verdict,
+            reason(channel)
+        ))
+    };
+    channels.filter_map(warning).collect()
 }
 
 /// The central range of the number of alarms among `test` fresh rows.
-fn expected(rate: f64, held_out: usize, test: usize) -> [usize; 2] {
+fn expected(rate: f64, held_out: usize, test: usize, rates: usize) -> [usize; 2] {
     let all = held_out as f64 + 1.0;
     // 0.05 × 100 must give 5, and the f32 nearest to 1/73, times 73, must give 1.
     let a = (rate * all * (1.0 + 1e-6)).floor();
@@ -98,7 +124,7 @@ fn expected(rate: f64, held_out: usize, test: usize) -> [usize; 2] {
     let (b, n) = (all - a, test as f64);
     // ln P(0 alarms), then the ratio of neighbours: no factorial overflows.
     let mut log: f64 = (0..test).map(|i| ((b + i as f64) / (a + b + i as f64)).ln()).sum();
-    let (mut below, mut low, tail) = (0.0, 0, (1.0 - CENTRAL) / 2.0);
+    let (mut below, mut low, tail) = (0.0, 0, (1.0 - CENTRAL) / 2.0 / rates.max(1) as f64);
     for k in 0..=test {
         if below < tail {
             low = k;
@@ -121,7 +147,7 @@ mod tests {
     #[test]
     fn the_law_is_that_of_simulated_models() {
         let (held_out, test, rate) = (99, 400, 0.05);
-        let [low, high] = expected(rate, held_out, test);
+        let [low, high] = expected(rate, held_out, test, 1);
         let mut random = Random::new(1, "alarms");
         let (mut under, mut over) = (0, 0);
         for _ in 0..4000 {
@@ -140,14 +166,61 @@ mod tests {
     #[test]
     fn too_many_alarms_are_seen() {
         let fresh: Vec<f32> = (1..=1000).map(|i| i as f32 / 1000.0).collect();
-        let honest = AlarmRate::new("uncertainty", "doubtful", 0.05, &fresh, 999);
+        let honest = AlarmRate::new(("uncertainty", "doubtful"), 0.05, &fresh, 999, 2);
         assert!(honest.kept && honest.actual == 0.05, "{honest:?}");
         assert!(honest.expected[0] > 0.02 && honest.expected[1] < 0.08, "{honest:?}");
         let strange: Vec<f32> = fresh.iter().map(|p| p * 0.25).collect();
-        let broken = AlarmRate::new("uncertainty", "doubtful", 0.05, &strange, 999);
+        let broken = AlarmRate::new(("uncertainty", "doubtful"), 0.05, &strange, 999, 2);
         assert!(!broken.kept && broken.actual > 0.19, "{broken:?}");
-        assert_eq!(expected(0.01, 50, 100), [0, 0], "too few held-out rows for any alarm");
-        let least = AlarmRate::new("uncertainty", "unfamiliar", 1.0 / 73.0, &fresh, 72);
+        assert_eq!(expected(0.01, 50, 100, 1), [0, 0], "too few held-out rows for any alarm");
+        let least = AlarmRate::new(("uncertainty", "unfamiliar"), 1.0 / 73.0, &fresh, 72, 2);
         assert!(least.kept && least.expected[1] > 0.03, "the least rate of 72 rows is reached: {least:?}");
+    }
+    #[test]
+    fn honest_models_are_warned_one_time_in_twenty_at_all_rates_together() {
+        let (held_out, test) = (199, 300);
+        let mut random = Random::new(4, "alarms/together");
+        let mut warned = 0;
+        const MODELS: usize = 2000;
+        let channels = [("unfamiliarity", "doubtful", 0.05), ("unfamiliarity", "unfamiliar", 0.01)];
+        for _ in 0..MODELS {
+            // Two independent channels; the first is judged at two rates.
+            let mut p_values = || -> Vec<f32> {
+                let known: Vec<f64> = (0..held_out).map(|_| random.normal()).collect();
+                let p = |score: f64| {
+                    (1 + known.iter().filter(|&&k| k >= score).count()) as f32 / (held_out + 1) as f32
+                };
+                (0..test).map(|_| p(random.normal())).collect()
+            };
+            let (strange, torn) = (p_values(), p_values());
+            let mut alarms = channels
+                .map(|(channel, verdict, rate)| {
+                    AlarmRate::new((channel, verdict), rate, &strange, held_out, 3)
+                })
+                .to_vec();
+            alarms.push(AlarmRate::new((AMBIGUITY, "ambiguous"), 0.05, &torn, held_out, 3));
+            let odd =
+                |alarm: &AlarmRate| alarm.actual < alarm.expected[0] || alarm.actual > alarm.expected[1];
+            warned += usize::from(alarms.iter().any(odd));
+        }
+        // 5 % of 2000 are 100, plus 3 sd. Without the correction it is about a tenth.
+        assert!(warned <= 130, "{warned} of {MODELS}");
+    }
+
+    #[test]
+    fn a_warning_names_the_channel_and_its_own_reason() {
+        let many = vec![0.01; 100];
+        let kept = AlarmRate::new(("unfamiliarity", "doubtful"), 0.05, &[1.0; 100], 199, 3);
+        let torn = AlarmRate::new((AMBIGUITY, "ambiguous"), 0.05, &many, 199, 3);
+        let said = broken(&[kept, torn]);
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(said[0].starts_with("the p-values of ambiguity do not hold"), "{said:?}");
+        assert!(said[0].contains("torn between two classes") && !said[0].contains("stranger"), "{said:?}");
+        let strange = AlarmRate::new(("unfamiliarity", "doubtful"), 0.05, &many, 199, 3);
+        let said = broken(&[strange]).join("");
+        assert!(
+            said.contains("of unfamiliarity") && said.contains("stranger than the rows that calibrated"),
+            "{said}"
+        );
     }
 }

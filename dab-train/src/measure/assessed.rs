@@ -141,11 +141,15 @@ pub fn alarms(model: &Model<'_>, test: &JudgedSet) -> Vec<AlarmRate> {
     let judged = if model.channels_meta().is_some() { UNFAMILIARITY } else { UNCERTAINTY };
     let p_values = test.each(|row| row.said.p_value);
     let rates = [("doubtful", model.rates().doubtful()), ("unfamiliar", model.rates().unfamiliar())];
-    let alarm = |(verdict, rate)| AlarmRate::new(judged, verdict, rate, &p_values, table.held_out as usize);
+    let ambiguity = model.ambiguity_calibration();
+    let together = rates.len() + usize::from(ambiguity.is_some());
+    let alarm = |(verdict, rate)| {
+        AlarmRate::new((judged, verdict), rate, &p_values, table.held_out as usize, together)
+    };
     let mut alarms = rates.map(alarm).to_vec();
-    alarms.extend(model.ambiguity_calibration().map(|(table, rate)| {
+    alarms.extend(ambiguity.map(|(table, rate)| {
         let p_values = test.each(|row| row.said.ambiguity_p);
-        AlarmRate::new(AMBIGUITY, "ambiguous", rate, &p_values, table.held_out as usize)
+        AlarmRate::new((AMBIGUITY, "ambiguous"), rate, &p_values, table.held_out as usize, together)
     }));
     alarms
 }

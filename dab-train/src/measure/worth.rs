@@ -1,64 +1,125 @@
 //! Whether a model predicts anything: better than always saying the commonest class, or the mean.
+//!
+//! answers + test targets → [`Worth`] → the warning of a fit, and the cards of its report: one judgement for both.
 
-use super::evaluate::Evaluation;
+use super::metrics::classification;
 use crate::{
-    data::{Targets, Task, count_labels},
+    data::{Table, Targets, Task, count_labels},
     model::snapshot::Scores,
+    support::text::counted,
 };
 
-/// Standard deviations that an accuracy must be above that of the commonest class, and squared errors below those of the mean.
+/// Standard deviations that count as clear.
 const CLEARLY: f64 = 2.0;
+/// Test rows without which nobody can tell; of classes, rows of others than the commonest.
+const LEAST: usize = 5;
 
-/// A warning when the decoder does not beat what knows no inputs.
-pub fn useless(task: &Task, evaluation: &Evaluation, scores: &Scores) -> Option<String> {
-    match (&task.train.targets, &task.test.targets) {
-        (Targets::Classes { labels: train, count }, Targets::Classes { labels: test, .. }) => {
-            let accuracy = evaluation.classification.as_ref()?.accuracy;
-            let counts = count_labels(train, *count);
-            let common = counts.iter().enumerate().max_by_key(|(_, n)| **n)?.0;
-            let rows = test.len() as f64;
-            let chance = test.iter().filter(|&&label| label as usize == common).count() as f64 / rows;
-            let noise = CLEARLY * (chance * (1.0 - chance) / rows).sqrt();
-            (accuracy <= chance + noise).then(|| {
-                format!(
-                    "THE MODEL PREDICTS NOTHING: its accuracy is {accuracy:.3} on test rows, and always saying the commonest \
-                     class gives {chance:.3}; are the labels those of the rows?"
-                )
-            })
+/// What predictions are worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Worth {
+    /// They are clearly better than what knows no inputs.
+    Clear,
+    /// Too few test rows: even good predictions might not be clearly better.
+    Unknown,
+    /// They are not clearly better, although good ones would have been.
+    Nothing,
+}
+
+/// What classes are worth, beside always saying the commonest class of the test rows; and how many rows have that class.
+pub fn of_classes(labels: &[u32], count: usize, correct: &[bool]) -> (Worth, usize) {
+    let counts = count_labels(labels, count);
+    let (common, common_rows) =
+        counts.into_iter().enumerate().max_by_key(|&(_, rows)| rows).unwrap_or_default();
+    let is_common = labels.iter().map(|&label| label as usize == common);
+    // Rows that only one of the two gets right.
+    let gained = is_common.clone().zip(correct).filter(|&(common, &right)| right && !common).count();
+    let lost = is_common.zip(correct).filter(|&(common, &right)| common && !right).count();
+    let (rows, common) = (labels.len() as f64, common_rows as f64);
+    let gain = gained as f64 - lost as f64;
+    // More right answers than its share explains; or, where one class is nearly all, rows of the others that are found.
+    let above = gain > CLEARLY * (common * (1.0 - common / rows.max(1.0))).sqrt();
+    let found = gain > 0.0 && gain >= CLEARLY * ((gained + lost) as f64).sqrt();
+    let worth = match labels.len() - common_rows {
+        _ if above || found => Worth::Clear,
+        others if others < LEAST => Worth::Unknown,
+        _ => Worth::Nothing,
+    };
+    (worth, common_rows)
+}
+
+/// What numbers are worth, beside always saying the mean of the test rows; and the root mean square error of that.
+pub fn of_numbers(given: &Table, wanted: &Table) -> (Worth, f64) {
+    let square = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(a - b).powi(2)).sum::<f64>();
+    let means: Vec<f32> = wanted.column_stats().iter().map(|column| column.mean as f32).collect();
+    let trivial: Vec<f64> = wanted.iter().map(|wanted| square(&means, wanted)).collect();
+    let gains: Vec<f64> =
+        trivial.iter().zip(given.iter().zip(wanted.iter())).map(|(t, (g, w))| t - square(g, w)).collect();
+    let rows = gains.len().max(1) as f64;
+    let clear = |gains: &[f64]| {
+        let mean = gains.iter().sum::<f64>() / rows;
+        let noise = gains.iter().map(|g| (g - mean).powi(2)).sum::<f64>().sqrt() / rows;
+        mean > CLEARLY * noise
+    };
+    let worth = match clear(&gains) {
+        true => Worth::Clear,
+        // Perfect predictions gain all that the mean loses.
+        false if gains.len() >= LEAST && clear(&trivial) => Worth::Nothing,
+        false => Worth::Unknown,
+    };
+    (worth, (trivial.iter().sum::<f64>() / wanted.values.len().max(1) as f64).sqrt())
+}
+
+/// A warning when the decoder does not beat what knows no inputs. `linear` says that it is softmax regression.
+pub fn useless(task: &Task, scores: &Scores, linear: bool) -> Option<String> {
+    let (worth, measured, question, few) = match &task.test.targets {
+        Targets::Classes { labels, count } => {
+            let correct = classification::correct_of(&scores.outputs, &task.test.targets)?;
+            let (worth, common) = of_classes(labels, *count, &correct);
+            let share = |n: usize| n as f64 / labels.len().max(1) as f64;
+            let (accuracy, chance) = (share(correct.iter().filter(|&&right| right).count()), share(common));
+            let measured = format!(
+                "its accuracy is {accuracy:.3} on test rows, and always saying the commonest class gives {chance:.3}"
+            );
+            let others = labels.len() - common;
+            let are = if others == 1 { "is" } else { "are" };
+            let few =
+                format!("only {others} of {} {are} of another class", counted(labels.len(), "test row"));
+            (worth, measured, "are the labels those of the rows?", few)
         }
-        (Targets::Regression(train), Targets::Regression(test)) => {
-            let rmse = evaluation.regression.as_ref()?.rmse;
-            let means: Vec<f32> = train.column_stats().iter().map(|column| column.mean as f32).collect();
-            let square = |given: &[f32], wanted: &[f32]| {
-                given.iter().zip(wanted).map(|(a, b)| f64::from(a - b).powi(2)).sum::<f64>()
-            };
-            let trivial: Vec<f64> = test.iter().map(|wanted| square(&means, wanted)).collect();
-            let gains: Vec<f64> = (trivial.iter().zip(test.iter()).enumerate())
-                .map(|(row, (trivial, wanted))| trivial - square(scores.outputs.row(row), wanted))
-                .collect();
-            let rows = gains.len().max(1) as f64;
-            let gain = gains.iter().sum::<f64>() / rows;
-            let noise = CLEARLY * gains.iter().map(|g| (g - gain).powi(2)).sum::<f64>().sqrt() / rows;
-            let trivial = (trivial.iter().sum::<f64>() / test.values.len().max(1) as f64).sqrt();
-            (gain <= noise).then(|| {
-                format!(
-                    "THE MODEL PREDICTS NOTHING: its error (RMSE) is {rmse:.4} on test rows, and always saying the mean gives \
-                     {trivial:.4}; are the targets those of the rows?"
-                )
-            })
+        Targets::Regression(wanted) => {
+            let (worth, trivial) = of_numbers(&scores.outputs, wanted);
+            let squares = scores.outputs.iter().zip(wanted.iter());
+            let squares = squares.flat_map(|(g, w)| g.iter().zip(w).map(|(g, w)| f64::from(g - w).powi(2)));
+            let rmse = (squares.sum::<f64>() / wanted.values.len().max(1) as f64).sqrt();
+            let measured = format!(
+                "its error (RMSE) is {rmse:.4} on test rows, and always saying the mean gives {trivial:.4}"
+            );
+            let few = format!("there are only {}", counted(wanted.rows, "test row"));
+            (worth, measured, "are the targets those of the rows?", few)
         }
-        _ => None,
+    };
+    match worth {
+        Worth::Clear => None,
+        Worth::Unknown => {
+            Some(format!("whether the model predicts anything cannot be told: {measured}, but {few}"))
+        }
+        Worth::Nothing => {
+            let classes = matches!(task.test.targets, Targets::Classes { .. });
+            let hint = if linear && classes { LINEAR } else { "" };
+            Some(format!("THE MODEL PREDICTS NOTHING: {measured}; {question}{hint}"))
+        }
     }
 }
+
+/// What else may be the reason where the classifier was computed.
+const LINEAR: &str = " If they are, the inputs may need more than this classifier, which is linear (softmax regression): \
+                      --learn trains a network, --head takes your network's own last layer. Finding strangers does not depend \
+                      on it.";
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        data::{Split, Table},
-        measure::evaluate::{TaskScores, evaluate_scores},
-        support::random::Random,
-    };
+    use crate::{data::Split, support::random::Random};
 
     fn column(random: &mut Random) -> Table {
         Table::column((0..200).map(|_| 5.0 + random.normal() as f32).collect())
@@ -74,8 +135,7 @@ mod tests {
             outputs,
             ..Scores::default()
         };
-        let all = TaskScores { held_out: scores.clone(), test: scores, ood: Vec::new() };
-        useless(&task, &evaluate_scores(&[1.0], None, &task, &all).unwrap(), &all.test)
+        useless(&task, &scores, false)
     }
 
     #[test]
@@ -102,5 +162,60 @@ mod tests {
         assert!(warned(classes(), classes(), guess).unwrap().contains("THE MODEL PREDICTS NOTHING"));
         let values = labels.iter().flat_map(|&label| [-(label as f32), label as f32]).collect();
         assert_eq!(warned(classes(), classes(), Table { rows: 200, cols: 2, values }), None);
+    }
+    #[test]
+    fn a_shout_needs_rows_of_other_classes() {
+        let of = |others: usize, found: usize, lost: usize| {
+            let labels: Vec<u32> = (0..150).map(|row| u32::from(row < others)).collect();
+            let correct: Vec<bool> =
+                (0..150).map(|row| row < found || (others..150 - lost).contains(&row)).collect();
+            of_classes(&labels, 2, &correct)
+        };
+        assert_eq!(of(1, 0, 0), (Worth::Unknown, 149), "one row of another class says nothing");
+        assert_eq!(of(1, 1, 0).0, Worth::Unknown);
+        assert_eq!(of(5, 4, 0).0, Worth::Clear, "four of five rare rows are found");
+        assert_eq!(of(5, 0, 0).0, Worth::Nothing);
+        assert_eq!(of(40, 10, 10).0, Worth::Nothing);
+        assert_eq!(of(40, 10, 0).0, Worth::Clear);
+    }
+
+    #[test]
+    fn numbers_of_few_rows_are_not_judged() {
+        let wanted = Table::column(vec![1.0, 2.0, 9.0]);
+        assert_eq!(of_numbers(&Table::column(vec![9.0, 1.0, 2.0]), &wanted).0, Worth::Unknown);
+        let wanted = Table::column((0..100).map(|i| (i % 10) as f32).collect());
+        assert_eq!(of_numbers(&Table::column(vec![4.5; 100]), &wanted).0, Worth::Nothing);
+        assert_eq!(of_numbers(&wanted, &wanted), (Worth::Clear, 8.25_f64.sqrt()));
+    }
+
+    #[test]
+    fn a_calm_sentence_says_what_is_missing_and_a_shout_names_the_classifier() {
+        let one = |linear: bool, rare: usize| {
+            let labels: Vec<u32> = (0..150).map(|row| u32::from(row < rare)).collect();
+            let targets = Targets::Classes { labels, count: 2 };
+            let split = || Split { inputs: Table::column(vec![0.0; 150]), targets: targets.clone() };
+            let task = Task {
+                name: "one".into(),
+                train: split(),
+                held_out: split(),
+                test: split(),
+                ood: Vec::new(),
+            };
+            let outputs = Table { rows: 150, cols: 2, values: [1.0, 0.0].repeat(150) };
+            useless(&task, &Scores { outputs, ..Scores::default() }, linear).unwrap()
+        };
+        let said = one(true, 1);
+        assert!(
+            said.contains("cannot be told") && said.contains("only 1 of 150 test rows is of another class"),
+            "{said}"
+        );
+        assert!(!said.contains("NOTHING"), "{said}");
+        let said = one(true, 30);
+        for words in
+            ["THE MODEL PREDICTS NOTHING", "are the labels those", "linear", "--learn", "--head", "strangers"]
+        {
+            assert!(said.contains(words), "{words}: {said}");
+        }
+        assert!(!one(false, 30).contains("linear"));
     }
 }

@@ -13,7 +13,10 @@ use super::{
     plot,
     words::{Answer, Tone, rounded},
 };
-use crate::measure::metrics::{Positive, Summary};
+use crate::{
+    measure::metrics::{Positive, Summary},
+    support::text::counted,
+};
 
 /// Methods that a table shows at once; the rest is behind a click.
 const SHOWN: usize = 6;
@@ -142,8 +145,12 @@ fn table(contest: &Contest) -> Markup {
     let (second, meaning) = contest.second();
     let (wanted, others) = contest.counts;
     let about = match contest.job {
-        Positive::OutOfDistribution => format!("{wanted} strangers among {others} familiar test rows"),
-        Positive::Misclassified => format!("{wanted} wrong answers among {others} right ones"),
+        Positive::OutOfDistribution => {
+            format!("{} among {}", counted(wanted, "stranger"), counted(others, "familiar test row"))
+        }
+        Positive::Misclassified => {
+            format!("{} among {}", counted(wanted, "wrong answer"), counted(others, "right one"))
+        }
     };
     let split = contest.entries.len().min(SHOWN);
     let (first, rest) = contest.entries.split_at(split);

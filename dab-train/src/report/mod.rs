@@ -32,10 +32,11 @@ use self::{
 };
 use crate::{
     choose::Choice,
-    data::{Targets, count_labels},
+    data::Targets,
     measure::{
         assessed::alarms,
         metrics::{Regression, ScoreReport},
+        worth,
     },
 };
 
@@ -166,14 +167,13 @@ fn facts(
     let skill = match (&subject.targets, correct, subject.regression()) {
         (Some(Targets::Classes { labels, count }), Some(correct), _) if !rows.is_empty() => {
             let right = correct.iter().filter(|&&right| right).count();
-            let commonest = count_labels(labels, *count).into_iter().max().unwrap_or(0);
-            Some(Skill::Accuracy(share(right, rows.len()), share(commonest, rows.len())))
+            let (worth, commonest) = worth::of_classes(labels, *count, &correct);
+            Some(Skill::Accuracy(share(right, rows.len()), share(commonest, rows.len()), worth))
         }
         (_, _, Some((predicted, targets))) if !rows.is_empty() => {
             let rmse = Regression::new(&predicted, targets, None)?.rmse;
-            let stats = targets.column_stats();
-            let trivial = stats.iter().map(|s| s.std.powi(2)).sum::<f64>() / stats.len().max(1) as f64;
-            Some(Skill::Error(rmse, trivial.sqrt(), coverage))
+            let (worth, trivial) = worth::of_numbers(&predicted, targets);
+            Some(Skill::Error(rmse, trivial, coverage, worth))
         }
         _ => None,
     };
@@ -185,6 +185,7 @@ fn facts(
         flagged,
         contests,
         skill,
+        linear: subject.classifies() && model.shape().layers == 0,
         cost: (subject.model.bytes().len(), model.multiply_adds()),
     })
 }

@@ -35,9 +35,14 @@ pub struct Subject {
 /// The views of a model in words, the base first; none where there is only one.
 fn views(model: &Model<'_>) -> Vec<String> {
     let Some(meta) = model.channels_meta().filter(|meta| !meta.views.is_empty()) else { return Vec::new() };
-    let views = meta.views.iter().map(|view| (view.l2, view.form));
-    let words = |(index, (l2, form)): (usize, (bool, Form))| {
-        let inputs = if l2 { "inputs of length 1" } else { "inputs as they are" };
+    let views = meta.views.iter().map(|view| (view.normalized, view.l2, view.form));
+    let words = |(index, (columns, l2, form)): (usize, (bool, bool, Form))| {
+        let inputs = match (columns, l2) {
+            (false, false) => "inputs as they are",
+            (true, false) => "columns standardised",
+            (false, true) => "inputs of length 1",
+            (true, true) => "columns standardised, then length 1",
+        };
         let score = match form {
             Form::Distance => "distance",
             Form::Joined => "energy, and distance where it surprises",
@@ -46,7 +51,11 @@ fn views(model: &Model<'_>) -> Vec<String> {
         };
         format!("view {index} ({inputs}, {score})")
     };
-    std::iter::once((meta.base.l2, meta.base.form)).chain(views).enumerate().map(words).collect()
+    std::iter::once((model.meta().normalized, meta.base.l2, meta.base.form))
+        .chain(views)
+        .enumerate()
+        .map(words)
+        .collect()
 }
 
 impl Subject {

@@ -5,7 +5,15 @@
 //! A sentence claims no more than its numbers do. What was not measured is said to be unknown, together with what would tell.
 
 use super::contest::{Contest, Outcome};
-use crate::measure::{alarms::AlarmRate, metrics::Positive};
+use crate::{
+    measure::{
+        alarms::{AlarmRate, reason},
+        assessed::AMBIGUITY,
+        metrics::Positive,
+        worth::Worth,
+    },
+    support::text::counted,
+};
 
 /// Fewer held-out rows than this give no p-value of 0.01.
 const CALIBRATED: usize = 99;
@@ -17,10 +25,19 @@ const TIMES: f64 = 2.0;
 /// How good the predictions are, beside predictions that ignore the input.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Skill {
-    /// Share of right classes; share of the commonest class among the same rows.
-    Accuracy(f64, f64),
-    /// Root mean square error; that of the best constant on the same rows; share of targets in the band, if there is one.
-    Error(f64, f64, Option<f64>),
+    /// Share of right classes; share of the commonest class among the same rows; what that is worth.
+    Accuracy(f64, f64, Worth),
+    /// Root mean square error; that of the best constant on the same rows; share of targets in the band, if there is one; what
+    /// that is worth.
+    Error(f64, f64, Option<f64>, Worth),
+}
+
+impl Skill {
+    const fn worth(self) -> Worth {
+        match self {
+            Self::Accuracy(.., worth) | Self::Error(.., worth) => worth,
+        }
+    }
 }
 
 /// What was measured.
@@ -40,6 +57,8 @@ pub struct Facts {
     pub contests: Vec<Contest>,
     /// How good the predictions are.
     pub skill: Option<Skill>,
+    /// Whether the classifier is linear: the model has no layers.
+    pub linear: bool,
     /// Bytes of flash and multiply-adds of a call.
     pub cost: (usize, u64),
 }
@@ -118,7 +137,8 @@ pub fn headline(answers: &[Answer]) -> String {
 
 /// Every question that the facts answer.
 pub fn answers(facts: &Facts) -> Vec<Answer> {
-    let mut list: Vec<Answer> = facts.skill.and_then(no_skill).into_iter().collect();
+    let mut list: Vec<Answer> =
+        facts.skill.and_then(|skill| no_skill(skill, facts.linear)).into_iter().collect();
     list.extend([strangers(facts), baselines(facts), p_values(facts)]);
     list.extend(errors(facts));
     list.extend(facts.skill.map(skill));
@@ -156,7 +176,7 @@ fn strangers(facts: &Facts) -> Answer {
     let each: Vec<String> =
         facts.found.iter().map(|(name, share)| format!("{} of {name}", percent(*share))).collect();
     let short = match facts.found.len() {
-        1 => percent(least),
+        _ if percent(least) == percent(most) => percent(least),
         _ => format!("{} to {}", percent(least).trim_end_matches(" %"), percent(most)),
     };
     let tone = match least {
@@ -174,7 +194,7 @@ fn strangers(facts: &Facts) -> Answer {
         true => format!("finds {} at {rate} false alarms", strange(&facts.found, &short)),
         false => format!(
             "finds {}, but with {} false alarms instead of {rate}",
-            strange(&facts.found, &short),
+            strange(&facts.found, &short).trim_end_matches(','),
             percent(promised.actual)
         ),
     };
@@ -182,10 +202,11 @@ fn strangers(facts: &Facts) -> Answer {
     Answer::new(question, tone, short, words).in_headline(clause)
 }
 
-/// `97 % of strangers (8 and 9)`, or the range over several sets.
+/// `97 % of strangers (8 and 9)`, or the range over several sets, which ends with a comma where it depends on them.
 fn strange(found: &[(String, f64)], short: &str) -> String {
     match found {
         [(name, _)] => format!("{short} of strangers ({name})"),
+        _ if !short.contains(" to ") => format!("{short} of strangers in each set"),
         _ => format!("{short} of strangers, depending on the set,"),
     }
 }
@@ -223,7 +244,7 @@ fn baselines(facts: &Facts) -> Answer {
     if won > 0 && lost.is_empty() && tied.is_empty() {
         clauses.push("beats every simple method".to_owned());
     } else if won > 0 {
-        clauses.push(format!("beats every simple method on {won} of {} sets", compared.len()));
+        clauses.push(format!("beats every simple method on {won} of {}", counted(compared.len(), "set")));
     }
     if !tied.is_empty() {
         clauses.push(format!("ties with {}", listed(&tied)));
@@ -236,7 +257,7 @@ fn baselines(facts: &Facts) -> Answer {
         (0, _, 0) => (Tone::Good, "As good as the best".to_owned()),
         (0, ..) => (Tone::Good, "Never worse".to_owned()),
         (n, ..) if n == compared.len() => (Tone::Bad, "No".to_owned()),
-        (n, ..) => (Tone::Mixed, format!("Not on {n} of {} sets", compared.len())),
+        (n, ..) => (Tone::Mixed, format!("Not on {n} of {}", counted(compared.len(), "set"))),
     };
     Answer::new(question, tone, short, figures.join(". ") + ".").in_headline(listed(&clauses))
 }
@@ -248,7 +269,9 @@ fn p_values(facts: &Facts) -> Answer {
         return Answer::new(question, Tone::Bad, "There are none", words).in_headline("it has no p-values");
     };
     let few = if held_out < CALIBRATED {
-        format!(" Only {held_out} rows calibrate it: no p-value falls below 1/{}.", held_out + 1)
+        let calibrate = if held_out == 1 { "calibrates" } else { "calibrate" };
+        let rows = counted(held_out, "row");
+        format!(" Only {rows} {calibrate} it: no p-value falls below 1/{}.", held_out + 1)
     } else {
         String::new()
     };
@@ -262,20 +285,34 @@ fn p_values(facts: &Facts) -> Answer {
     let shown = broken.unwrap_or(first);
     let [low, high] = shown.expected.map(percent);
     let measured = format!(
-        "{} of {} fresh familiar rows are called {}{}, {} were promised; chance allows {low} to {high}.",
+        "{} of {} are called {}{}, {} were promised; chance allows {low} to {high}.",
         percent(shown.actual),
-        facts.rows,
+        counted(facts.rows, "fresh familiar row"),
         shown.verdict,
         if shown.verdict == "doubtful" { " or worse" } else { "" },
         percent(shown.nominal)
     );
     if broken.is_some() {
         let words = format!(
-            "{measured} The rows that calibrated it look more familiar than new ones: most often the network was trained \
-             on them. Give rows that it has not seen with --calibration FILE.{few}"
+            "{measured} {} Give rows that it has not seen with --calibration FILE.{few}",
+            sentence(reason(&shown.channel))
         );
-        return Answer::new(question, Tone::Bad, "No", words)
-            .in_headline(format!("do not trust its p-values: {}", rate(shown)));
+        // The first rates are those of strangers: where they are kept, only the ambiguity breaks its promise.
+        if shown.channel == AMBIGUITY {
+            let words = format!("Those of {} hold: {}. {words}", first.channel, rate(first));
+            let clause = format!(
+                "trust its p-values of {}: {}; do not trust those of ambiguity: {}",
+                first.channel,
+                rate(first),
+                rate(shown)
+            );
+            return Answer::new(question, Tone::Mixed, "Not of ambiguity", words).in_headline(clause);
+        }
+        return Answer::new(question, Tone::Bad, "No", words).in_headline(format!(
+            "do not trust its p-values of {}: {}",
+            shown.channel,
+            rate(shown)
+        ));
     }
     if let Some(rare) = facts.alarms.iter().find(|alarms| alarms.actual < alarms.expected[0]) {
         let rate = rate(rare);
@@ -304,7 +341,11 @@ fn errors(facts: &Facts) -> Option<Answer> {
     let (short, share) = match facts.flagged {
         Some((errors, all)) => (
             format!("{errors} of {wrong} flagged"),
-            format!("{errors} of its {wrong} errors raise some alarm, and {} of all rows. ", percent(all)),
+            format!(
+                "{errors} of its {} raised some alarm, as did {} of all rows. ",
+                counted(wrong, "error"),
+                percent(all)
+            ),
         ),
         None => (format!("AUROC {own:.3}"), String::new()),
     };
@@ -315,35 +356,36 @@ fn errors(facts: &Facts) -> Option<Answer> {
         _ if facts.flagged.is_some_and(|(errors, all)| (errors as f64) < TIMES * all * wrong as f64) => {
             Tone::Mixed
         }
+        // Most errors are missed.
+        _ if facts.flagged.is_some_and(|(errors, _)| 2 * errors < wrong) => Tone::Mixed,
         _ => Tone::Good,
     };
-    let words =
-        format!("{share}Wrong before right answers: AUROC {own:.3}{beside}, of {} rows.", wrong + right);
+    let rows = counted(wrong + right, "row");
+    let words = format!("{share}Wrong before right answers: AUROC {own:.3}{beside}, of {rows}.");
     Some(Answer::new("Does it know its own errors?", tone, short, words))
 }
 
-/// Whether predictions ignore the input as well as a constant does.
-fn useless(skill: Skill) -> bool {
-    match skill {
-        Skill::Accuracy(accuracy, commonest) => accuracy <= commonest,
-        Skill::Error(rmse, trivial, _) => rmse >= trivial,
-    }
-}
-
 /// What must be said before anything else.
-fn no_skill(skill: Skill) -> Option<Answer> {
+fn no_skill(skill: Skill, linear: bool) -> Option<Answer> {
     let (words, clause) = match skill {
-        _ if !useless(skill) => return None,
-        Skill::Accuracy(accuracy, commonest) => (
+        _ if skill.worth() != Worth::Nothing => return None,
+        Skill::Accuracy(accuracy, commonest, _) => (
             format!(
                 "Its classes are right for {} of the rows; always answering the commonest class is right for {}. Either \
-                 the labels do not belong to these rows, or they cannot be told from these inputs.",
+                 the labels do not belong to these rows, or they cannot be told from these inputs{}. Finding strangers does \
+                 not depend on it.",
                 percent(accuracy),
-                percent(commonest)
+                percent(commonest),
+                match linear {
+                    true =>
+                        ", or they need more than this classifier, which is linear: dab fit --learn trains a network, \
+                         --head takes the last layer of yours",
+                    false => "",
+                }
             ),
             "its classes are no better than guessing: do not use them",
         ),
-        Skill::Error(rmse, trivial, _) => (
+        Skill::Error(rmse, trivial, ..) => (
             format!(
                 "Its error is {}; always predicting the mean has {}. Either the targets do not belong to these rows, or \
                  they cannot be told from these inputs.",
@@ -357,19 +399,25 @@ fn no_skill(skill: Skill) -> Option<Answer> {
 }
 
 fn skill(skill: Skill) -> Answer {
-    let tone = if useless(skill) { Tone::Bad } else { Tone::Good };
+    let tone = match skill.worth() {
+        Worth::Clear => Tone::Good,
+        Worth::Unknown => Tone::Unknown,
+        Worth::Nothing => Tone::Bad,
+    };
+    let few =
+        if tone == Tone::Unknown { " The test rows are too few to tell whether that is better." } else { "" };
     let (short, words) = match skill {
-        Skill::Accuracy(accuracy, commonest) => (
+        Skill::Accuracy(accuracy, commonest, _) => (
             percent(accuracy),
             format!(
-                "of the classes are right; always answering the commonest one gives {}.",
+                "of the classes are right; always answering the commonest one gives {}.{few}",
                 percent(commonest)
             ),
         ),
-        Skill::Error(rmse, trivial, coverage) => (
+        Skill::Error(rmse, trivial, coverage, _) => (
             format!("±{}", rounded(rmse)),
             format!(
-                "root mean square error; always predicting the mean has {}.{}",
+                "root mean square error; always predicting the mean has {}.{few}{}",
                 rounded(trivial),
                 coverage.map_or_else(String::new, |c| format!(
                     " {} of the targets lie in the band ŷ ± 2su.",

@@ -8,7 +8,12 @@ use crate::{
 
 fn alarms(nominal: f32, actual: f64, kept: bool) -> AlarmRate {
     let expected = [0.02, 0.09];
-    AlarmRate { expected, actual, kept, ..AlarmRate::new("", "doubtful", nominal, &[], 118) }
+    AlarmRate {
+        expected,
+        actual,
+        kept,
+        ..AlarmRate::new(("unfamiliarity", "doubtful"), nominal, &[], 118, 2)
+    }
 }
 
 fn entry(name: &str, auroc: f64, outcome: Option<Outcome>) -> Entry {
@@ -30,7 +35,7 @@ fn good() -> Facts {
         alarms: vec![alarms(0.05, 0.048, true)],
         found: vec![("8 and 9".into(), 0.97)],
         contests: vec![contest("8 and 9", 0.99, 0.994, Outcome::Ties)],
-        skill: Some(Skill::Accuracy(0.996, 0.13)),
+        skill: Some(Skill::Accuracy(0.996, 0.13, Worth::Clear)),
         cost: (120_097, 24_000),
         ..Facts::default()
     }
@@ -110,7 +115,7 @@ fn p_values_that_break_their_promise_are_not_to_be_trusted() {
     says(
         &facts,
         &[
-            "do not trust its p-values: 21 % at 5 %",
+            "do not trust its p-values of unfamiliarity: 21 % at 5 %",
             "but with 21 % false alarms instead of 5 %",
             "5 % were promised; chance allows 2 % to 9 %",
             "--calibration FILE",
@@ -123,15 +128,15 @@ fn p_values_that_break_their_promise_are_not_to_be_trusted() {
 #[test]
 fn a_promise_that_breaks_at_one_rate_only_is_broken() {
     let facts = Facts { alarms: vec![alarms(0.05, 0.05, true), alarms(0.01, 0.1, false)], ..good() };
-    says(&facts, &["do not trust its p-values: 10 % at 1 %"]);
+    says(&facts, &["do not trust its p-values of unfamiliarity: 10 % at 1 %"]);
 }
 
 #[test]
 fn what_is_no_better_than_guessing_is_said_first() {
-    let facts = Facts { skill: Some(Skill::Accuracy(0.11, 0.13)), ..good() };
+    let facts = Facts { skill: Some(Skill::Accuracy(0.11, 0.13, Worth::Nothing)), ..good() };
     let first = headline(&answers(&facts));
     assert!(first.starts_with("Its classes are no better than guessing: do not use them; "), "{first}");
-    let facts = Facts { skill: Some(Skill::Error(80.6, 77.3, Some(0.94))), ..good() };
+    let facts = Facts { skill: Some(Skill::Error(80.6, 77.3, Some(0.94), Worth::Nothing)), ..good() };
     says(
         &facts,
         &[
@@ -140,6 +145,60 @@ fn what_is_no_better_than_guessing_is_said_first() {
             "94 % of the targets lie in the band",
         ],
     );
+}
+
+#[test]
+fn a_model_that_predicts_nothing_has_no_tick() {
+    let tones = |facts: &Facts| {
+        answers(facts)
+            .into_iter()
+            .filter(|answer| {
+                answer.question.contains("predictions right") || answer.question.contains("learnt")
+            })
+            .map(|answer| answer.tone)
+            .collect::<Vec<_>>()
+    };
+    // A little above the commonest class, and within chance of it.
+    let nothing = Skill::Accuracy(0.29, 0.27, Worth::Nothing);
+    let facts = Facts { skill: Some(nothing), linear: true, ..good() };
+    assert_eq!(tones(&facts), [Tone::Bad, Tone::Bad]);
+    says(
+        &facts,
+        &["which is linear", "--learn trains a network", "--head", "Finding strangers does not depend on it"],
+    );
+    assert!(!told(&Facts { linear: false, ..facts }).contains("linear"));
+    let unknown = Facts { skill: Some(Skill::Accuracy(0.993, 0.993, Worth::Unknown)), ..good() };
+    assert_eq!(tones(&unknown), [Tone::Unknown]);
+    says(&unknown, &["The test rows are too few to tell"]);
+}
+
+#[test]
+fn ambiguity_that_breaks_its_promise_is_named() {
+    let torn =
+        AlarmRate { channel: "ambiguity".into(), verdict: "ambiguous".into(), ..alarms(0.05, 0.12, false) };
+    let facts = Facts { alarms: vec![alarms(0.05, 0.048, true), torn], ..good() };
+    says(
+        &facts,
+        &[
+            "trust its p-values of unfamiliarity: 4.8 % at 5 %; do not trust those of ambiguity: 12 % at 5 %",
+            "torn between two classes",
+            "Not of ambiguity",
+        ],
+    );
+    assert!(!told(&facts).contains("stranger than the rows that calibrated"));
+}
+
+#[test]
+fn several_sets_are_told_in_one_sentence() {
+    let both = |least: f64| vec![("near".into(), least), ("far".into(), 1.0)];
+    says(
+        &Facts { found: both(1.0), ..good() },
+        &["Finds 100 % of strangers in each set at 5 % false alarms"],
+    );
+    let facts = Facts { found: both(0.4), alarms: vec![alarms(0.05, 0.1, false)], ..good() };
+    says(&facts, &["depending on the set, but with 10 % false alarms instead of 5 %"]);
+    let one = Facts { held_out: Some(1), ..good() };
+    says(&one, &["Only 1 row calibrates it"]);
 }
 
 #[test]
@@ -183,7 +242,7 @@ fn errors_have_an_answer_of_their_own() {
         &facts,
         &[
             "9 of 12 flagged",
-            "9 of its 12 errors raise some alarm, and 8 % of all rows",
+            "9 of its 12 errors raised some alarm, as did 8 % of all rows",
             "0.930, worse than 1-NN (0.950)",
         ],
     );
@@ -204,6 +263,8 @@ fn alarms_that_come_as_often_at_right_answers_do_not_know_errors() {
     facts.flagged = Some((1, 0.027));
     assert_eq!(tone(&facts), Some(Tone::Mixed), "1 of 32 errors, 4 of 150 rows");
     facts.flagged = Some((9, 0.08));
+    assert_eq!(tone(&facts), Some(Tone::Mixed), "23 of 32 errors are missed");
+    facts.flagged = Some((16, 0.12));
     assert_eq!(tone(&facts), Some(Tone::Good));
 }
 

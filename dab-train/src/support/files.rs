@@ -64,6 +64,23 @@ pub fn save(path: &Path, bytes: impl AsRef<[u8]>) -> anyhow::Result<()> {
     AtomicFile::write(path, bytes.as_ref()).with_context(|| format!("cannot write `{}`", path.display()))
 }
 
+/// Whether both are names of one file. What is no file yet is none, and a device may be read and written.
+pub fn is_same(one: &Path, other: &Path) -> bool {
+    let (Ok(a), Ok(b)) = (one.metadata(), other.metadata()) else { return false };
+    if !a.is_file() || !b.is_file() {
+        return false;
+    }
+    #[cfg(unix)]
+    {
+        // A second name of the same file (a hard link) has another path.
+        use std::os::unix::fs::MetadataExt;
+        if (a.dev(), a.ino()) == (b.dev(), b.ino()) {
+            return true;
+        }
+    }
+    matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
+}
+
 /// Refuses a folder that cannot be written into, without a trace: training may take long.
 pub fn check_writable(folder: &Path) -> anyhow::Result<()> {
     let here = Path::new(".");
@@ -87,6 +104,26 @@ impl Write for AtomicFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_file_is_known_by_all_its_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let (file, copy) = (folder.join("x.npy"), folder.join("copy.npy"));
+        assert!(!is_same(&file, &file), "there is nothing to replace yet");
+        std::fs::write(&file, b"1").unwrap();
+        std::fs::write(&copy, b"1").unwrap();
+        assert!(is_same(&file, &folder.join("./x.npy")) && !is_same(&file, &copy));
+        assert!(!is_same(folder, folder), "a folder is no file");
+        #[cfg(unix)]
+        {
+            let (soft, hard) = (folder.join("soft"), folder.join("hard"));
+            std::os::unix::fs::symlink(&file, &soft).unwrap();
+            std::fs::hard_link(&file, &hard).unwrap();
+            assert!(is_same(&soft, &file) && is_same(&file, &hard));
+            assert!(!is_same(Path::new("/dev/null"), Path::new("/dev/null")));
+        }
+    }
 
     #[test]
     fn a_file_appears_whole_or_not_at_all() {

@@ -12,6 +12,8 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
+use super::text::plural;
+
 const NAME: &str = ".lock";
 /// Most bytes of it that are read.
 const LONGEST: u64 = 1024;
@@ -94,7 +96,7 @@ fn words(time: Duration) -> String {
         7200..172_800 => (seconds / 3600, "hour"),
         _ => (seconds / 86_400, "day"),
     };
-    format!("{count} {unit}{}", if count == 1 { "" } else { "s" })
+    plural(count, unit)
 }
 
 /// The name of this machine: a folder may be on several.

@@ -1,4 +1,4 @@
-//! What every room uses and none owns: devices, random streams, wide instructions, matrix products, files, settings, memory, threads.
+//! What every room uses and none owns: devices, random streams, wide instructions, matrix products, files, settings, memory, threads, counts in words.
 
 pub mod device;
 pub mod digest;
@@ -12,3 +12,4 @@ pub mod parallel;
 pub mod random;
 pub mod settings;
 pub mod simd;
+pub mod text;

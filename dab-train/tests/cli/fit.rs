@@ -322,6 +322,7 @@ fn what_is_odd_but_usable_is_said_and_done() {
         stderr
     };
     let usual = warned("--features x.npy --labels y.npy --epochs 1");
+    assert!(usual.contains("`unfamiliar` means p ≤ 0.04 instead of 0.01"), "{usual}");
     assert!(usual.contains("only 24 held-out rows") && usual.lines().count() == 1, "{usual}");
     save_labels(&folder, "gaps.npy", |row| [-1, 4, 70_000][(row % 3) as usize]);
     let gaps = warned("--features x.npy --labels gaps.npy --epochs 1");
@@ -379,7 +380,7 @@ fn files_that_cannot_be_used_are_refused_and_nothing_is_written() {
         ("--features inf.npy --labels y.npy", "inf.npy: inf in row 6, column 3"),
         ("--features cube.npy --labels y.npy", "cube.npy: shape [150, 2, 4]; expected rows × columns"),
         ("--features constant.npy --labels y.npy", "every input column is constant"),
-        ("--features nothing.npy --labels y.npy", "nothing.npy: 0 rows × 4 columns"),
+        ("--features nothing.npy --labels y.npy", "nothing.npy: 0 rows of 4 columns"),
         ("--features complex.npy --labels y.npy", "complex.npy: values of type"),
         ("--features cut.npy --labels y.npy", "cut.npy: its numbers end too early"),
         ("--features empty.npy --labels y.npy", "empty.npy is empty (0 bytes)"),
@@ -407,7 +408,7 @@ fn files_that_cannot_be_used_are_refused_and_nothing_is_written() {
             "--features x.npy --labels y.npy --test x.npy --test-labels four-classes.npy",
             "class 3 has 75 rows in",
         ),
-        ("--features four.npy --labels four-labels.npy", "4 rows are too few to set some aside"),
+        ("--features four.npy --labels four-labels.npy", "4 rows: too few to set some aside"),
         ("--features x.npy --labels y.npy --ood w=wide.npy", "OOD set w has 8 columns, train has 4"),
         ("--features x.npy --labels y.npy --ood n=nan.npy", "nan.npy: NaN in row 6"),
         ("--features x.npy --labels y.npy --ood test=far.npy", "the name test is taken"),
@@ -428,7 +429,7 @@ fn files_that_cannot_be_used_are_refused_and_nothing_is_written() {
     assert_eq!(std::fs::read(folder.join("out/model.dab")).unwrap(), b"from before");
     assert_eq!(std::fs::read_dir(folder.join("out")).unwrap().count(), 1);
     for (args, words) in [
-        ("--features x.npy", "--labels"),
+        ("--features x.npy", "--labels <FILE>|--targets <FILE>"),
         ("--features x.npy --labels y.npy --targets y.npy", "--targets"),
         ("--features x.npy --labels y.npy --test x.npy", "--test-labels"),
     ] {

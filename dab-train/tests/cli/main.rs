@@ -6,6 +6,7 @@ mod dry;
 mod export;
 mod fit;
 mod golden;
+mod inputs;
 mod interrupted;
 mod light;
 mod look;

@@ -48,7 +48,10 @@ fn a_row_of_1e30_is_named_and_so_are_targets_of_1e30() {
 fn targets_that_never_change_are_refused() {
     let folder = with_rows("message-constant", |_, [x, _]| [x, 7.0]);
     let said = refusal(&say(&folder, NUMBERS), 1);
-    assert!(said.contains("the target is 7 in all ") && said.contains("is it the right column?"), "{said}");
+    assert!(
+        said.contains("the target is 7 in all of ") && said.contains("is it the right column?"),
+        "{said}"
+    );
 }
 
 #[test]

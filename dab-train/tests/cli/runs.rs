@@ -3,17 +3,20 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use crate::light::light;
 use crate::{dab, folder, refusal, table, text};
 
 /// `dab` with these words, split at spaces.
-fn say(folder: &Path, words: &str) -> std::process::Output {
+pub(crate) fn say(folder: &Path, words: &str) -> std::process::Output {
     dab(folder, &words.split(' ').collect::<Vec<_>>())
 }
 
 /// Two classes of 150 rows, by name.
-fn rows(folder: &Path) {
+pub(crate) fn rows(folder: &Path) {
     let line = |i: usize| {
         let (class, x) = (i % 2, (i * 37 % 101) as f64 / 50.0);
         format!("{},{},{}\n", x + 5.0 * class as f64, 1.5 - x * x, ["left", "right"][class])
@@ -23,7 +26,7 @@ fn rows(folder: &Path) {
     std::fs::write(folder.join("far.csv"), "a,b\n90,90\n-80,70\n").unwrap();
 }
 
-const FIT: &str =
+pub(crate) const FIT: &str =
     "fit --features rows.csv --labels rows.csv:kind --ood far=far.csv --fast --no-baselines --quiet";
 
 #[test]
@@ -73,6 +76,43 @@ fn a_second_process_is_told_who_has_the_folder_and_a_dead_owner_has_none() {
     );
     text(say(&folder, &format!("{train} --force --set training.epochs=2 --set training.checkpoint_every=0")));
     assert!(folder.join("run/model.dab").is_file());
+}
+
+#[test]
+fn a_fit_takes_its_folder_before_it_chooses() {
+    let folder = folder("runs-choosing");
+    let line = |i: usize| {
+        let [a, b, c] = [37, 53, 71].map(|step| (i * step % 997) as f64 / 100.0);
+        format!("{a},{b},{c},{}\n", (a * b).sin() + c * c)
+    };
+    let rows: String = std::iter::once("a,b,c,y\n".to_owned()).chain((0..3000).map(line)).collect();
+    std::fs::write(folder.join("rows.csv"), rows).unwrap();
+    let fit = "fit --features rows.csv --targets rows.csv:y --no-baselines --out out";
+    let mut first = Command::new(env!("CARGO_BIN_EXE_dab"))
+        .args(fit.split(' '))
+        .current_dir(&folder)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // It tells why it chose as it did as soon as it has.
+    let chosen = Arc::new(AtomicBool::new(false));
+    let (output, seen) = (first.stdout.take().unwrap(), Arc::clone(&chosen));
+    let reader = std::thread::spawn(move || {
+        BufReader::new(output).lines().take(1).for_each(|_| seen.store(true, Ordering::SeqCst));
+    });
+    let lock = folder.join("out/.lock");
+    while !lock.exists() && first.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    std::thread::sleep(Duration::from_millis(50));
+    let early = !chosen.load(Ordering::SeqCst);
+    let said = refusal(&say(&folder, &format!("{fit} --fast --quiet")), 1);
+    first.kill().unwrap();
+    first.wait().unwrap();
+    reader.join().unwrap();
+    assert!(early, "the folder was free while the fit chose");
+    assert!(said.contains("out is in use: process "), "{said}");
 }
 
 #[test]

@@ -38,6 +38,14 @@ fn a_taught_model_knows_the_rows_and_says_where_they_came_from() {
     assert!(text(dab(&folder, &["inspect", "twice.dab"])).contains("taught       "));
     assert!(text(dab(&folder, &["explain", "twice.dab", "new.csv"])).contains("was taught more"));
 
+    assert!(!said.contains("STILL NOT FAMILIAR"), "{said}");
+    // One code for rows that are far from one another.
+    std::fs::write(folder.join("wide.csv"), "9,9\n9.1,9\n-60,80\n40,-40\n").unwrap();
+    let wide = text(dab(&folder, &["teach", "model.dab", "wide.csv", "-o", "wide.dab", "--spawn", "1e6"]));
+    let last = wide.lines().last().unwrap();
+    assert!(last.contains("of 4 rows") && last.contains("STILL NOT FAMILIAR: they are too far"), "{wide}");
+    assert!(last.contains("--spawn") && last.contains("fit again"), "{wide}");
+
     let piped = dab_reading(&folder, &["teach", "model.dab", "-", "-o", "piped.dab"], rows(9.0).as_bytes());
     assert!(text(piped).contains("taught 12 of 12 rows"));
     for (args, words) in [

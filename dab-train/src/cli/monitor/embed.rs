@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use dab_core::artifact::monitor::set_monitor;
 
-use crate::{export::model_file::ModelFile, measure::stream::file::MonitorFile, support::files::save};
+use crate::{
+    cli::input::check_apart, export::model_file::ModelFile, measure::stream::file::MonitorFile,
+    support::files::save,
+};
 
 /// Key of the info section that says where the monitor of a file comes from.
 const KEY: &str = "monitor";
@@ -33,6 +36,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<()> {
+    check_apart(&args.output, [&args.model, &args.config])?;
     let monitor = MonitorFile::open(&args.config)?;
     let model = ModelFile::open(&args.model)?;
     let how = format!("of {}", args.config.display());

@@ -8,7 +8,10 @@ use anyhow::{Context, Result, ensure};
 use super::embed;
 use super::stream::{Scores, StreamArgs, duration, positive};
 use crate::{
-    cli::text::{grouped, plural, rounded},
+    cli::{
+        input::check_apart,
+        text::{grouped, plural, rounded},
+    },
     measure::stream::{
         delay::{FaultLog, Found},
         file::MonitorFile,
@@ -85,6 +88,9 @@ pub fn run(args: &Args) -> Result<()> {
             args.output.extension().is_none_or(|found| found != ending),
             "-o names the .toml file: the .{ending} file goes beside it"
         );
+    }
+    if let Some(into) = &args.into {
+        check_apart(into, args.streams.iter().chain(&args.faults).chain(&args.stream.model))?;
     }
     let file = args.stream.model()?;
     let model = file.as_ref().map(|file| file.model()).transpose()?;

@@ -14,6 +14,7 @@ use super::{
     BadRow, Blocks, Fault, Header, Layout, Parse, ParsedRows, RawRows, ReadProgress, TextFormat, number,
     text::{Cutter, Records},
 };
+use crate::support::text::counted;
 
 /// Separators that people use; for a hint when the chosen one does not fit.
 const SEPARATORS: [u8; 3] = [b',', b';', b'\t'];
@@ -288,13 +289,21 @@ pub(super) fn choose(header: &[String], layout: &Layout) -> Result<Option<Vec<us
     let Some(names) = &layout.names else {
         if header.len() != layout.inputs {
             let (found, inputs) = (header.len(), layout.inputs);
-            bail!("the file has {found} columns, the model takes {inputs} values: keep only its inputs");
+            bail!(
+                "the file has {}, the model takes {}: keep only its inputs",
+                counted(found, "column"),
+                counted(inputs, "value")
+            );
         }
         return Ok(None);
     };
     if names.len() != layout.inputs {
         let (named, inputs) = (names.len(), layout.inputs);
-        bail!("--columns names {named} columns, the model takes {inputs} values: name one for each of them");
+        bail!(
+            "--columns names {}, the model takes {}: name one for each of them",
+            counted(named, "column"),
+            counted(inputs, "value")
+        );
     }
     let place = |name: &String| {
         let mut found = header.iter().enumerate().filter(|(_, column)| *column == name).map(|(i, _)| i);

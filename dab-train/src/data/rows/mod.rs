@@ -37,7 +37,7 @@ use self::{
     unpack::{Unpacked, unpack},
 };
 use super::files::{FilePart, Npz};
-use crate::support::limits;
+use crate::support::{limits, text::counted};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RowSource {
@@ -150,7 +150,7 @@ impl fmt::Display for BadRow {
             Fault::Text(text) => write!(f, ": `{text}` is not a number"),
             Fault::NonFinite(text) => write!(f, ": {text} is not a finite 32-bit number"),
             Fault::Width { expected, found, delimiter } => {
-                write!(f, ": {found} values, expected {expected}")?;
+                write!(f, ": {}, expected {expected}", counted(*found, "value"))?;
                 match delimiter {
                     Some('\t') => write!(f, " (are the fields separated by tabs? --delimiter tab)"),
                     Some(c) => write!(f, " (are the fields separated by `{c}`? --delimiter '{c}')"),

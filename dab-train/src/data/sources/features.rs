@@ -10,6 +10,7 @@
 //! inputs: a model that sees its own answer is always certain.
 
 use anyhow::{Context, Result, bail, ensure};
+use dab_core::Rates;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -21,6 +22,7 @@ use crate::{
     support::{
         random::Random,
         settings::{is_default, tenth},
+        text::counted,
     },
 };
 
@@ -205,8 +207,8 @@ impl FeaturesConfig {
         let (inputs, names) = files::table(&inputs, label.as_deref())?;
         ensure!(
             found == inputs.rows,
-            "{features} has {} rows but {answers} has {found}: every row needs its own label or target",
-            inputs.rows
+            "{features} has {} but {answers} has {found}: every row needs its own label or target",
+            counted(inputs.rows, "row")
         );
         Ok(FileRows { inputs, names, answers: read })
     }
@@ -256,7 +258,8 @@ pub(crate) fn cut_rows(
     let test = given_test.unwrap_or_else(|| all.select(&tested));
     ensure!(
         test.inputs.rows > 0,
-        "{rows} rows are too few to set some aside for a test: give more rows, or test files"
+        "{}: too few to set some aside for a test; give more rows, or test files",
+        counted(rows, "row")
     );
     let mut random = Random::new(seed, "features/held-out");
     let (kept, aside) = all.targets.select(&rest).cut(shares.held_out, &mut random);
@@ -279,11 +282,14 @@ impl Description {
     /// Takes rows that calibrate in place of the held-out ones.
     pub(crate) fn calibrate(&mut self, rows: Table, task: &Task) -> Result<()> {
         let cols = task.train.inputs.cols;
-        ensure!(rows.cols == cols, "the calibration rows have {} columns, train has {cols}", rows.cols);
+        ensure!(
+            rows.cols == cols,
+            "the calibration rows have {}, train has {cols}",
+            counted(rows.cols, "column")
+        );
         ensure!(rows.rows > 0, "there are no calibration rows");
         rows.check_finite("the calibration rows")?;
         self.warnings.retain(|warning| !warning.contains(HELD_OUT_ROWS));
-        self.warnings.extend(few_to_calibrate(rows.rows, "calibration rows"));
         self.calibration = Some(rows);
         Ok(())
     }
@@ -351,9 +357,10 @@ fn check_classes(train: &str, test: Option<&str>, splits: &[Split], names: &[Str
     for (class, count) in class_counts(&split.targets)?.unwrap_or_default().into_iter().enumerate() {
         ensure!(
             count == 0 || trained[class] > 0,
-            "class {} has {count} rows in {test} but none in {train}: leave them out of the test, or give them as \
+            "class {} has {} in {test} but none in {train}: leave them out of the test, or give them as \
              an OOD set",
-            names[class]
+            names[class],
+            counted(count, "row")
         );
     }
     Ok(())
@@ -366,8 +373,8 @@ fn few(train: &Split, held_out: &Split, names: &[String]) -> Result<Vec<String>>
     if let Some((class, &count)) = counts.iter().enumerate().min_by_key(|(_, count)| **count)
         && count < FEW
     {
-        warnings
-            .push(format!("class {} has only {count} training rows: its code rests on little", names[class]));
+        let rows = counted(count, "training row");
+        warnings.push(format!("class {} has only {rows}: its code rests on little", names[class]));
     }
     let rows = held_out.inputs.rows;
     if rows == 0 {
@@ -381,15 +388,33 @@ fn few(train: &Split, held_out: &Split, names: &[String]) -> Result<Vec<String>>
 /// What rows that calibrate are called in a warning.
 const HELD_OUT_ROWS: &str = "held-out rows";
 
-/// A warning when `rows` give no p-value of 0.01.
-fn few_to_calibrate(rows: usize, called: &str) -> Option<String> {
-    let least = rows + 1;
-    (rows < CALIBRATED).then(|| {
-        format!(
-            "only {rows} {called}: no p-value falls below 1/{least}, `unfamiliar` (p ≤ 0.01) needs {CALIBRATED}; hold \
-             out more (--set data.held_out=0.3) or give rows that calibrate (--calibration FILE)"
-        )
-    })
+/// A warning when `rows` give no p-value of 0.01: which rates the verdicts then have.
+pub(crate) fn few_to_calibrate(rows: usize, called: &str) -> Option<String> {
+    if rows >= CALIBRATED {
+        return None;
+    }
+    let (usual, raised) = (Rates::DEFAULT, Rates::for_held_out(rows as u32));
+    let shown = |rate: f32| format!("{rate:.3}").trim_end_matches('0').to_owned();
+    let (rate, least) = (shown(raised.unfamiliar()), rows + 1);
+    let (verdicts, usual) = match raised.doubtful() > usual.doubtful() {
+        true => (
+            "the verdicts `doubtful` and `unfamiliar` mean",
+            format!("{} and {}", usual.doubtful(), usual.unfamiliar()),
+        ),
+        false => ("the verdict `unfamiliar` means", usual.unfamiliar().to_string()),
+    };
+    Some(format!(
+        "only {rows} {called}: no p-value falls below 1/{least}, so {verdicts} p ≤ {rate} instead of {usual}, which needs \
+         {CALIBRATED}; hold out more (--set data.held_out=0.3) or give rows that calibrate (--calibration FILE)"
+    ))
+}
+
+impl Description {
+    /// Warns of few rows that calibrate where they are not simply the held-out ones: `called` says which `rows` they are.
+    pub(crate) fn calibrated_by(&mut self, rows: usize, called: &str) {
+        self.warnings.retain(|warning| !warning.contains(HELD_OUT_ROWS));
+        self.warnings.extend(few_to_calibrate(rows, called));
+    }
 }
 
 #[cfg(test)]
@@ -414,6 +439,15 @@ mod tests {
 
     fn run(config: FeaturesConfig) -> Result<(Task, Description), crate::Error> {
         load_described(&DataConfig::Features(config), 3, Path::new("unused"))
+    }
+
+    #[test]
+    fn rates_that_were_raised_are_told() {
+        let said = few_to_calibrate(24, HELD_OUT_ROWS).unwrap();
+        assert!(said.contains("`unfamiliar` means p ≤ 0.04 instead of 0.01"), "{said}");
+        let said = few_to_calibrate(4, HELD_OUT_ROWS).unwrap();
+        assert!(said.contains("`doubtful` and `unfamiliar` mean p ≤ 0.2 instead of 0.05 and 0.01"), "{said}");
+        assert_eq!(few_to_calibrate(99, HELD_OUT_ROWS), None);
     }
 
     #[test]

@@ -27,7 +27,8 @@ pub struct Channel<'a> {
 /// Draws the channels, with the band of the first.
 pub fn calibration(title: &str, channels: &[Channel]) -> Result<Drawing> {
     let rates: Vec<f32> = (0..=STEPS).map(|i| WIDEST * f32::from(i) / f32::from(STEPS)).collect();
-    let at = |channel: &Channel, rate: f32| AlarmRate::new("", "", rate, &channel.p_values, channel.held_out);
+    let at =
+        |channel: &Channel, rate: f32| AlarmRate::new(("", ""), rate, &channel.p_values, channel.held_out, 1);
     let band: Vec<[f64; 2]> = channels
         .first()
         .map_or_else(Vec::new, |first| rates.iter().map(|&rate| at(first, rate).expected).collect());

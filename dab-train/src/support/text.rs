@@ -1,0 +1,35 @@
+//! Counts in sentences.
+
+use indicatif::HumanCount;
+
+/// A count with its thousands apart.
+pub fn grouped(n: u64) -> String {
+    HumanCount(n).to_string()
+}
+
+/// `1 row`, `2 rows`, `1,000 classes`. The noun may have an adjective before it: `false alarm`.
+pub fn plural(n: u64, one: &str) -> String {
+    let ending = match (n, one.ends_with('s')) {
+        (1, _) => "",
+        (_, true) => "es",
+        (_, false) => "s",
+    };
+    format!("{} {one}{ending}", grouped(n))
+}
+
+/// [`plural`] of the length of something.
+pub fn counted(n: usize, one: &str) -> String {
+    plural(n as u64, one)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_thing_has_no_s() {
+        assert_eq!(plural(1, "row"), "1 row");
+        assert_eq!(plural(0, "wrong answer"), "0 wrong answers");
+        assert_eq!([1, 1200].map(|n| counted(n, "class")), ["1 class", "1,200 classes"]);
+    }
+}
