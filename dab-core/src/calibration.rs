@@ -247,4 +247,20 @@ mod tests {
         assert_eq!(Rates::DEFAULT.verdict(0.05), Verdict::Doubtful);
         assert_eq!(Rates::DEFAULT.verdict(0.051), Verdict::Familiar);
     }
+
+    #[test]
+    fn few_held_out_inputs_raise_the_rates_to_what_they_can_reach() {
+        for (held_out, doubtful, unfamiliar) in
+            [(0, 0.5, 0.5), (1, 0.5, 0.5), (3, 0.25, 0.25), (31, 0.05, 0.031_25), (1000, 0.05, 0.01)]
+        {
+            let rates = Rates::for_held_out(held_out);
+            assert_eq!((rates.doubtful(), rates.unfamiliar()), (doubtful, unfamiliar), "{held_out}");
+        }
+    }
+
+    #[test]
+    fn verdicts_have_the_names_of_the_reports() {
+        let all = [Verdict::Familiar, Verdict::Ambiguous, Verdict::Doubtful, Verdict::Unfamiliar];
+        assert_eq!(all.map(Verdict::name), ["familiar", "ambiguous", "doubtful", "unfamiliar"]);
+    }
 }

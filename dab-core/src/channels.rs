@@ -270,4 +270,32 @@ mod tests {
         assert!(Tail::fit(&[3.0; 5]).unwrap().b > 0.0, "equal scores have a scale");
         assert!(Tail::fit(&[]).is_none() && Tail::fit(&[f32::NAN]).is_none());
     }
+
+    #[cfg(feature = "alloc")]
+    #[test]
+    fn a_tail_is_fitted_as_its_formula_says() {
+        let ln_9 = libm::log(9.0);
+        let holds = |scores: &[f32], q: f64, b: f64| {
+            let tail = Tail::fit(scores).unwrap();
+            assert!((f64::from(tail.b) - b).abs() <= RELATIVE * b, "{tail:?}, not b = {b}");
+            assert!((f64::from(tail.a) - (q - b * ln_9)).abs() <= RELATIVE * 100.0, "{tail:?}, not q = {q}");
+        };
+        // The quantile lies 0.3 of the way from the seventh score to the eighth, which is 7 beyond it.
+        holds(&[16.0, 0.0, 5.0, 2.0, 3.0, 4.0, 1.0, 6.0], 9.0, 7.0);
+        // It is the tenth of eleven scores, which is not beyond itself.
+        holds(&[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 20.0], 9.0, 11.0);
+        // Nothing lies beyond it: a thousandth of the standard deviation, which is 5.
+        let halves: Vec<f32> = (0..20).map(|i| if i < 10 { 0.0 } else { 10.0 }).collect();
+        holds(&halves, 10.0, 5e-3);
+        // Nor do the scores differ: a millionth of their size, which counts as 1 at least.
+        holds(&[3.0; 5], 3.0, 3e-6);
+        holds(&[0.25; 5], 0.25, 1e-6);
+    }
+
+    #[test]
+    fn a_score_far_below_its_tail_is_no_surprise_at_all() {
+        assert_eq!(Tail::UNIT.surprise(-80.0), 0.0);
+        assert!(Tail::UNIT.surprise(-40.0) > 0.0);
+        assert_eq!(Tail { a: -f32::MAX, b: 0.5 }.surprise(f32::MAX), f32::MAX);
+    }
 }

@@ -216,6 +216,11 @@ mod tests {
             all(r#" [ "a\"b\\" ,"\u00e9\ud83d\ude00\n", "\ud800" ] "#, 3).unwrap(),
             ["a\"b\\", "é😀\n", "\u{fffd}"]
         );
+        assert_eq!(
+            all(r#"["\u004A\u00E9", "\u0000x"]"#, 2).unwrap(),
+            ["Jé", " x"],
+            "a NUL would end a name in C"
+        );
         for broken in ["[broken", "[\"a\"", "[\"a\" \"b\"]", "[\"a\",]"] {
             assert_eq!(
                 nth(broken.as_bytes(), 0, broken.split(',').count()).unwrap().to_string(),
