@@ -215,3 +215,13 @@ fn zero_has_one_encoding_and_log_determinants_are_those_of_the_precisions() {
         }
     }
 }
+
+#[test]
+fn rounded_weights_are_whole_numbers_of_their_rows_scale() {
+    // The largest weight of a row is 127 steps.
+    let found = dab_core::artifact::quantise::rounded(&[127.0, -63.4, 0.0, 2.54, 0.013, -0.011], 3);
+    assert_eq!(found[..3], [127.0, -63.0, 0.0]);
+    for (found, expected) in found[3..].iter().zip([2.54, 0.02, -0.02]) {
+        assert!((found - expected).abs() <= 1e-6, "{found}, not {expected}");
+    }
+}

@@ -248,6 +248,46 @@ pub const fn of_self_test(error: &SelfTestError) -> Status {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dab_core::artifact::Part;
+
+    #[test]
+    fn every_refusal_of_a_file_has_its_number() {
+        use ArtifactError as E;
+        let part = Part::Layers;
+        for (error, number) in [
+            (E::NotAnArtifact, DAB_ERR_NOT_AN_ARTIFACT),
+            (E::Truncated { expected: 2, found: 1 }, DAB_ERR_TRUNCATED),
+            (E::TrailingBytes { expected: 1, found: 2 }, DAB_ERR_TRAILING_BYTES),
+            (E::HeaderChecksum { stored: 0, computed: 1 }, DAB_ERR_HEADER_CHECKSUM),
+            (E::Version { major: 2, minor: 0 }, DAB_ERR_VERSION),
+            (E::IncompatibleFeatures { bits: 64 }, DAB_ERR_FEATURES),
+            (E::LeftOut { feature: "int8" }, DAB_ERR_FEATURES),
+            (E::Schema { found: 0 }, DAB_ERR_SCHEMA),
+            (E::BodyChecksum { stored: 0, computed: 1 }, DAB_ERR_BODY_CHECKSUM),
+            (E::SectionLayout, DAB_ERR_SECTION_LAYOUT),
+            (E::MetaEncoding, DAB_ERR_META_ENCODING),
+            (E::MetaTrailingBytes { left: 1 }, DAB_ERR_META_TRAILING_BYTES),
+            (E::MetaNotCanonical, DAB_ERR_META_NOT_CANONICAL),
+            (E::Limit { field: "dim", value: 0, max: 1 }, DAB_ERR_LIMIT),
+            (E::Norm { layer: 0 }, DAB_ERR_LIMIT),
+            (E::Residual { layer: 0 }, DAB_ERR_RESIDUAL),
+            (E::Channels { field: "views" }, DAB_ERR_CHANNELS),
+            (E::ParamCount { expected: 1, found: 2 }, DAB_ERR_PARAM_COUNT),
+            (E::Monitor { field: "window" }, DAB_ERR_MONITOR),
+            (E::Padding { offset: 0 }, DAB_ERR_PADDING),
+            (E::Misaligned, DAB_ERR_ARTIFACT_MISALIGNED),
+            (E::NonFinite { part, index: 0 }, DAB_ERR_PARAM_NON_FINITE),
+            (E::OutOfRange { part, index: 0 }, DAB_ERR_PARAM_RANGE),
+            (E::NotPositiveDefinite { code: 0 }, DAB_ERR_NOT_POSITIVE_DEFINITE),
+            (E::PriorSum, DAB_ERR_PRIOR_SUM),
+            (E::Alpha, DAB_ERR_ALPHA),
+            (E::CalibrationOrder { index: 0 }, DAB_ERR_CALIBRATION),
+            (E::Rates, DAB_ERR_ARTIFACT_RATES),
+            (E::Info, DAB_ERR_INFO),
+        ] {
+            assert_eq!(of_artifact(&error), number, "{error:?}");
+        }
+    }
 
     #[test]
     fn numbers_and_words_are_distinct() {

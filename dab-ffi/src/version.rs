@@ -53,5 +53,13 @@ mod tests {
     fn macros_and_package_agree() {
         let macros = std::format!("{DAB_VERSION_MAJOR}.{DAB_VERSION_MINOR}.{DAB_VERSION_PATCH}");
         assert_eq!(VERSION.to_str(), Ok(&*macros));
+        assert_eq!(dab_version(), VERSION.as_ptr());
+        assert_eq!(dab_abi_version(), DAB_ABI_VERSION);
+    }
+
+    #[test]
+    fn formats_have_the_major_version_in_the_upper_half() {
+        assert_eq!(dab_format_oldest(), 0x1_0000);
+        assert_eq!(dab_format_newest(), 0x1_0002);
     }
 }

@@ -154,6 +154,8 @@ fn a_slow_drift_below_the_threshold_is_found_told_apart_and_over_when_it_ends() 
     // Ninety percent of the way from 0.5 to the threshold of 2.
     feed(&mut monitor, 200, 1.85);
     assert_eq!((monitor.state(), monitor.why()), (State::Fallback, Why::DRIFT));
+    let (capital, p_value) = monitor.drift();
+    assert!(capital >= 4.0 && 0.0 < p_value && p_value < 0.05, "{capital} {p_value}");
     feed(&mut monitor, 5000, 1.85);
     assert_eq!(
         (monitor.state(), monitor.statistics().alarms),
