@@ -148,45 +148,46 @@ pub fn run(
         if let Some(machines) = &options.machines {
             let version = env!("CARGO_PKG_VERSION");
             let own = format!("{version}\n{}\n{seed}\n{}", experiment.resolved()?, loaded.digest());
-            machines.agree(&own).map_err(Error::Learning)?;
+            machines.agree(&own).map_err(Error::of(Error::Learning))?;
         }
         let description = description(&experiment, &loaded);
         description.warnings.iter().for_each(|warning| listener.warning(warning));
         let (seen, sealed, made) = if experiment.retrofit.is_some() {
-            let (seen, sealed) = rows(loaded).map_err(Error::Data)?.seal();
+            let (seen, sealed) = rows(loaded).map_err(Error::of(Error::Data))?.seal();
             let made = without_gradients::make(&mut experiment, &description, &seen, listener);
-            (seen, sealed, Made::Computed(Box::new(made.map_err(Error::Learning)?)))
+            (seen, sealed, Made::Computed(Box::new(made.map_err(Error::of(Error::Learning))?)))
         } else {
             let (seen, sealed, learnt) =
                 learn(&experiment, loaded, &setting, &options.features(), &mut *observer)
-                    .map_err(Error::Learning)?;
+                    .map_err(Error::of(Error::Learning))?;
             (seen, sealed, Made::Learnt(Box::new(learnt)))
         };
         if !leads {
             continue;
         }
-        let mut model = made.export(&experiment, &description, &seen).map_err(Error::Export)?;
+        let mut model = made.export(&experiment, &description, &seen).map_err(Error::of(Error::Export))?;
         let floats = model.clone();
         if experiment.weights == Some(Weights::Int8) {
             let rows = calibration_rows(&experiment, &description, &seen);
-            model = int8::quantised(&model, Some(&rows)).map_err(Error::Export)?;
+            model = int8::quantised(&model, Some(&rows)).map_err(Error::of(Error::Export))?;
         }
 
         let task = sealed.open(seen);
         let (scores, mut evaluation) =
-            made.measure(&experiment.data, &task, &options.device).map_err(Error::Measuring)?;
-        let assessments = assess(&model, &task).map_err(Error::Measuring)?;
-        evaluation.scores = assessments.reports(&task).map_err(Error::Measuring)?;
+            made.measure(&experiment.data, &task, &options.device).map_err(Error::of(Error::Measuring))?;
+        let assessments = assess(&model, &task).map_err(Error::of(Error::Measuring))?;
+        evaluation.scores = assessments.reports(&task).map_err(Error::of(Error::Measuring))?;
         // What a reader wants first: how well the score does that verdicts are about.
         evaluation.report.clone_from(&evaluation.scores[0]);
         evaluation.alarms.clone_from(&assessments.alarms);
         // Weights in bytes differ from the trainer's on purpose: those that were rounded are compared with it.
         let parity = made.agreement(&floats, &task, &scores).map_err(|error| {
             let cause = task.offsets(&description.input_names);
-            Error::Export(cause.map_or(error, |cause| anyhow!("float32 cannot compute this model: {cause}")))
+            let error = cause.map_or(error, |cause| anyhow!("float32 cannot compute this model: {cause}"));
+            Error::Export(error.into())
         })?;
         let comparison = match options.baselines {
-            true => compare(&experiment, &task, &setting).map_err(Error::Measuring)?,
+            true => compare(&experiment, &task, &setting).map_err(Error::of(Error::Measuring))?,
             false => Comparison::default(),
         };
         let (mut warnings, rows) = (description.warnings, description.rows);
@@ -222,13 +223,13 @@ pub fn run(
             warnings,
         };
         if let Some(folder) = folder {
-            folder::write_run(&experiment, &run, &folder).map_err(Error::Output)?;
+            folder::write_run(&experiment, &run, &folder).map_err(Error::of(Error::Output))?;
         }
         listener.end(&run);
         runs.push(run);
     }
     if let Some(out) = out {
-        folder::write_report(experiment, &runs, out).map_err(Error::Output)?;
+        folder::write_report(experiment, &runs, out).map_err(Error::of(Error::Output))?;
     }
     Ok(runs)
 }

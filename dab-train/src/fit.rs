@@ -66,8 +66,8 @@ impl Wanted {
         let mut learns = learn || wishes.any();
         let mut reasons = Vec::new();
         if !learns && !retrofit.fast && matches!(train.targets, Targets::Regression(_)) {
-            let predictor =
-                numbers::predictor(train, seed, retrofit.flash, device).map_err(Error::Learning)?;
+            let predictor = numbers::predictor(train, seed, retrofit.flash, device)
+                .map_err(Error::of(Error::Learning))?;
             (wishes.epochs, learns, reasons) =
                 (predictor.epochs, predictor.epochs.is_some(), predictor.reasons);
         }
@@ -80,7 +80,7 @@ impl Wanted {
         if chooses && !retrofit.fast {
             let time = retrofit.seconds.map(Duration::from_secs_f64);
             let wish = Wish { flash: retrofit.flash, time, own_head: false, seed };
-            let found = beside(&experiment, train, &wish, device).map_err(Error::Learning)?;
+            let found = beside(&experiment, train, &wish, device).map_err(Error::of(Error::Learning))?;
             experiment.beside = found.0;
             reasons.extend(found.1);
         }
@@ -142,7 +142,7 @@ impl Fit {
             inputs.check_finite("features")?;
             Ok(inputs)
         };
-        let rows = FileRows { inputs: read().map_err(Error::Data)?, names: Vec::new(), answers };
+        let rows = FileRows { inputs: read().map_err(Error::of(Error::Data))?, names: Vec::new(), answers };
         Ok(Self {
             rows,
             ood: Vec::new(),
@@ -252,11 +252,11 @@ impl Fit {
         let seed = self.options.seeds.start;
         let (mut task, mut description) =
             cut_rows(&self.name, self.rows, None, (LABELS, None), Shares::default(), seed)
-                .map_err(Error::Data)?;
+                .map_err(Error::of(Error::Data))?;
         task.ood = self.ood;
-        task.check().map_err(Error::Data)?;
+        task.check().map_err(Error::of(Error::Data))?;
         if let Some(rows) = self.calibration {
-            description.calibrate(rows, &task).map_err(Error::Data)?;
+            description.calibrate(rows, &task).map_err(Error::of(Error::Data))?;
         }
         let wanted = Wanted { learn: self.learn, wishes: self.wishes, retrofit: self.retrofit };
         let (experiment, _) =

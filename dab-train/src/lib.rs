@@ -35,7 +35,7 @@ mod support;
 pub use choose::Choice;
 pub use cli::run as command;
 pub use config::Experiment;
-pub use error::Error;
+pub use error::{Cause, Error};
 pub use fit::{Fit, fit};
 pub use learn::epoch::Epoch;
 pub use learn::run::{Learnt, Moment, Observer};

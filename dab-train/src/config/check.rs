@@ -12,7 +12,7 @@ impl Experiment {
     /// # Errors
     /// The first that does not.
     pub fn check(&self) -> Result<(), Error> {
-        self.check_numbers().map_err(Error::Experiment)
+        self.check_numbers().map_err(Error::of(Error::Experiment))
     }
 
     fn check_numbers(&self) -> anyhow::Result<()> {

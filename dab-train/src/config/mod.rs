@@ -352,10 +352,10 @@ impl Experiment {
     pub fn read(path: &Path) -> Result<Self, Error> {
         let text = crate::support::limits::read_text(path)
             .with_context(|| format!("cannot read {}", path.display()))
-            .map_err(Error::Experiment)?;
+            .map_err(Error::of(Error::Experiment))?;
         Self::parse(&text)
             .with_context(|| format!("{} is not an experiment", path.display()))
-            .map_err(Error::Experiment)
+            .map_err(Error::of(Error::Experiment))
     }
 
     /// Parses and checks an experiment.

@@ -21,7 +21,7 @@ pub(crate) mod table;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -156,7 +156,7 @@ pub(crate) fn load_described(
 ) -> Result<(Task, Description), Error> {
     match config.load(seed, root)? {
         Loaded::Rows(task, description) => Ok((*task, description)),
-        Loaded::Images(_) => Err(Error::Data(anyhow!("images need an image network: [backbone.images]"))),
+        Loaded::Images(_) => Err(Error::Data("images need an image network: [backbone.images]".into())),
     }
 }
 
@@ -204,7 +204,7 @@ impl DataConfig {
     /// # Errors
     /// As [`load`].
     pub fn load(&self, seed: u64, root: &Path) -> Result<Loaded, Error> {
-        self.read(seed, root).map_err(Error::Data)
+        self.read(seed, root).map_err(Error::of(Error::Data))
     }
 
     fn read(&self, seed: u64, root: &Path) -> Result<Loaded> {

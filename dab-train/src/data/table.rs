@@ -70,12 +70,12 @@ impl Table {
         let found = values.len();
         match rows.checked_mul(cols) == Some(found) {
             true => Ok(Self { rows, cols, values }),
-            false => Err(Error::Data(anyhow!(
-                "{} of {} need {}, found {found}",
-                counted(rows, "row"),
-                counted(cols, "column"),
-                counted(rows.saturating_mul(cols), "value")
-            ))),
+            false => {
+                let [rows, cols, values] =
+                    [(rows, "row"), (cols, "column"), (rows.saturating_mul(cols), "value")]
+                        .map(|(count, thing)| counted(count, thing));
+                Err(Error::Data(format!("{rows} of {cols} need {values}, found {found}").into()))
+            }
         }
     }
 
@@ -88,7 +88,7 @@ impl Table {
         let cols = all().next().map_or(0, <[f32]>::len);
         if let Some((i, row)) = all().enumerate().find(|(_, row)| row.len() != cols) {
             let fact = anyhow!("row {} has {}, row 1 has {cols}", i + 1, counted(row.len(), "value"));
-            return Err(Error::Data(fact));
+            return Err(Error::Data(fact.into()));
         }
         Ok(Self { rows: rows.len(), cols, values: all().flatten().copied().collect() })
     }

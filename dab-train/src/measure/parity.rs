@@ -69,7 +69,7 @@ impl Parity {
     pub fn new(trainer: &[f32], device: &[f32]) -> Result<Self, Error> {
         if trainer.len() != device.len() {
             let fact = anyhow!("{} scores against {}", trainer.len(), device.len());
-            return Err(Error::Measuring(fact));
+            return Err(Error::Measuring(fact.into()));
         }
         let (mut largest_difference, mut largest_relative) = (0.0f64, 0.0f64);
         for (&a, &b) in trainer.iter().zip(device) {
@@ -96,11 +96,12 @@ impl Parity {
         if self.largest_relative <= REFUSED {
             return Ok(());
         }
-        Err(Error::Export(anyhow!(
+        let fact = anyhow!(
             "the device's scores differ from the trainer's by {:.1e} of u (allowed: {REFUSED:.0e}; rank correlation {:.4})",
             self.largest_relative,
             self.rank_correlation
-        )))
+        );
+        Err(Error::Export(fact.into()))
     }
 
     /// What to tell about a difference above rounding.

@@ -171,7 +171,7 @@ impl Snapshot {
         let (inputs, found) = (self.input_scale.mean.len(), table.cols);
         if inputs != found {
             let fact = anyhow!("the model takes {inputs} numbers, the table has {found} columns");
-            return Err(Error::Measuring(fact));
+            return Err(Error::Measuring(fact.into()));
         }
         let network = self.network(device);
         let codes = self.codebook.tensors(device, DType::F32);

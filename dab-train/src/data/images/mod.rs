@@ -155,7 +155,7 @@ impl ImagesConfig {
     /// # Errors
     /// Missing or damaged files, images without labels, classes that are only tested, sizes that differ.
     pub fn load(&self, seed: u64, root: &Path) -> Result<ImageTask, Error> {
-        self.read(seed, root).map_err(Error::Data)
+        self.read(seed, root).map_err(Error::of(Error::Data))
     }
 
     fn read(&self, seed: u64, root: &Path) -> Result<ImageTask> {
@@ -232,7 +232,7 @@ impl ImageTask {
         let (train, held_out, test) = (split(&self.train)?, split(&self.held_out)?, split(&self.test)?);
         let ood = self.ood.iter().map(|(name, set)| Ok((name.clone(), features(set)?)));
         let task = Task { name: name.to_owned(), train, held_out, test, ood: ood.collect::<Result<_, E>>()? };
-        task.check().map_err(Error::Data)?;
+        task.check().map_err(Error::of(Error::Data))?;
         Ok(task)
     }
 }

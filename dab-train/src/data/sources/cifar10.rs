@@ -104,7 +104,7 @@ impl Cifar10Config {
     /// # Errors
     /// Missing or malformed data.
     pub fn backbone_logits(&self, seed: u64, root: &Path) -> Result<(Table, Vec<(String, Table)>), Error> {
-        self.logits(seed, root).map_err(Error::Data)
+        self.logits(seed, root).map_err(Error::of(Error::Data))
     }
 
     fn logits(&self, seed: u64, root: &Path) -> Result<(Table, Vec<(String, Table)>)> {
