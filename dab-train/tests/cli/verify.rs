@@ -24,7 +24,7 @@ fn with_run(test: &str) -> PathBuf {
 fn a_model_agrees_with_its_own_run() {
     let folder = with_run("verify");
     let said = text(dab(&folder, &["verify", "run/model.dab"]));
-    for word in ["held-out", "test", "gap", "rank correlation", "1.000000", "AUROC gap", "allowed 1e-4"] {
+    for word in ["held-out", "test", "gap", "rank correlation", "1.000000", "AUROC of u, gap", "allowed 1e-4"] {
         assert!(said.contains(word), "no `{word}` in {said}");
     }
     std::fs::copy(folder.join("run/model.dab"), folder.join("deployed.dab")).unwrap();
@@ -73,7 +73,7 @@ fn a_model_of_images_agrees_with_its_own_run() {
         let fixed = ["train", "light.toml", "--no-baselines", "--quiet", "--out", out];
         text(dab(&folder, &[&fixed[..], more].concat()));
         let said = text(dab(&folder, &["verify", &format!("{out}/model.dab")]));
-        assert!(said.contains("agree on 80 inputs") && said.contains("AUROC same"), "{said}");
+        assert!(said.contains("agree on 80 inputs") && said.contains("AUROC of u, same"), "{said}");
     };
     run("learnt", &[]);
     let weights = format!("backbone.images.weights={}/learnt/backbone.safetensors", folder.display());

@@ -83,6 +83,6 @@ mod tests {
         assert_eq!((task.held_out.inputs.rows, task.test.inputs.rows), (3_000, 4_500));
         assert_eq!(task.ood.iter().map(|(_, t)| t.rows).collect::<Vec<_>>(), [1000, 2000, 1821, 2000, 2000]);
         assert_eq!(description.output_names.len(), 150);
-        assert!(task.warnings()[0].contains("column 128, 224"));
+        assert!(task.warnings()[0].contains("columns 128, 224"));
     }
 }
