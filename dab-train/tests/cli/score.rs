@@ -186,7 +186,7 @@ fn bad_rows_are_named_or_marked() {
         ("1,nan", "row 2, column 2: nan is not a finite"),
         ("-inf,1", "row 2, column 1: -inf is not a finite"),
         ("1,1e39", "row 2, column 2: 1e39 is not a finite"),
-        ("1", "row 2: 1 values, expected 2"),
+        ("1", "row 2: 1 value, expected 2"),
         ("1,2,3", "row 2: 3 values, expected 2"),
     ];
     let good = text(dab_reading(&folder, &["score", "model.dab", "-"], b"1,2\n3,4\n"));

@@ -24,7 +24,8 @@ fn with_run(test: &str) -> PathBuf {
 fn a_model_agrees_with_its_own_run() {
     let folder = with_run("verify");
     let said = text(dab(&folder, &["verify", "run/model.dab"]));
-    for word in ["held-out", "test", "gap", "rank correlation", "1.000000", "AUROC of u, gap", "allowed 1e-4"] {
+    for word in ["held-out", "test", "gap", "rank correlation", "1.000000", "AUROC of u, gap", "allowed 1e-4"]
+    {
         assert!(said.contains(word), "no `{word}` in {said}");
     }
     std::fs::copy(folder.join("run/model.dab"), folder.join("deployed.dab")).unwrap();
