@@ -171,7 +171,7 @@ class Rows {
     const line = this.engine.wasm.record_line();
     let words = `row ${row + 1}`;
     if (line !== row + 1) words += ` (line ${line})`;
-    if (fault === WIDTH) return `${words}: ${fields} values, expected ${width}${this.separatorWords(fields)}`;
+    if (fault === WIDTH) return `${words}: ${fields} value${fields === 1 ? "" : "s"}, expected ${width}${this.separatorWords(fields)}`;
     words += `, column ${column + 1}`;
     if (this.header) words += ` \`${this.header[column]}\``;
     if (fault === MISSING) return `${words}: the value is missing`;
