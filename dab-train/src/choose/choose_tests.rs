@@ -138,14 +138,7 @@ fn a_view_that_whitens_is_on_the_curve_where_some_axes_have_no_room() {
     let inputs = Table::from_rows(&labels.iter().map(row).collect::<Vec<_>>()).unwrap();
     let known = Rows { inputs: 64, ..rows(&labels, 4) };
     let (small, large) = (16 << 10, 128 << 10);
-    let whitening = Candidate {
-        norm: Norm::Columns,
-        ridge: RIDGES[0],
-        deep: true,
-        full_rank: true,
-        form: Form::Distance,
-        auroc: 0.0,
-    };
+    let whitening = Candidate::untried(Norm::Columns, RIDGES[0], true, Form::Distance);
     // The small file keeps some axes, and a ridge that does not lift noise.
     let view = |flash| views(&[whitening], &known, Some(flash)).unwrap().remove(0);
     assert_eq!((view(large).rank, view(large).ridge), (None, RIDGES[0]));
