@@ -1,7 +1,7 @@
 //! Format 1.2: LayerNorms, weights of one byte, and what a reader refuses about them.
 
 use dab_core::artifact::quantise::{HeldOut, quantise};
-use dab_core::artifact::schema::{INT8, MINOR, NORMS, SCHEMA_KEYS};
+use dab_core::artifact::schema::{INT8, NORMS, SCHEMA_KEYS};
 use dab_core::artifact::writer::{Dense, Spec, WeightKind};
 use dab_core::artifact::{AlignedBytes, ArtifactError as E, Part};
 use dab_core::{Activation, CovarianceKind};
@@ -15,17 +15,17 @@ fn refused(parts: &Parts) -> Option<E> {
 #[test]
 fn the_header_says_what_is_new_and_an_old_reader_refuses_by_the_bit() {
     let file = bytes().to_bytes().expect("a model");
-    assert_eq!(file[8..12], [1, 0, MINOR as u8, 0]);
+    assert_eq!(file[8..12], [1, 0, 2, 0]);
     let features = 1 | NORMS | INT8;
     assert_eq!(file[16..20], features.to_le_bytes());
     assert_eq!(file[48..56], SCHEMA_KEYS[features as usize].to_le_bytes());
     // A reader refuses the bits that it does not know, before it looks at anything behind them.
     let mut newer = file;
-    newer[16] |= 32;
+    newer[16] |= 64;
     seal(&mut newer);
     assert_eq!(
         AlignedBytes::from(&*newer).model().err(),
-        Some(E::IncompatibleFeatures { bits: 32 }),
+        Some(E::IncompatibleFeatures { bits: 64 }),
         "the words name the unknown bit"
     );
 }

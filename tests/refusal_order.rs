@@ -37,7 +37,12 @@ fn sound() -> Parts {
     }
     let plain = view(random, spec.inputs, 0, Form::Distance, 1.0);
     let ambiguity = Some(AmbiguitySpec { scores: random.floats(40, 4.0), rate: 0.1 });
-    spec.channels = Some(ChannelsSpec { base: BaseSpec::default(), views: vec![full, plain], ambiguity });
+    spec.channels = Some(ChannelsSpec {
+        base: BaseSpec::default(),
+        views: vec![full, plain],
+        ambiguity,
+        rests: Vec::new(),
+    });
     let width = spec.layers.last().map_or(spec.inputs, |layer| layer.outputs);
     spec.layers.push(norm(random, width, Activation::Identity));
     let [_, (_, monitor)] = monitors();

@@ -114,8 +114,7 @@ impl<'a> Model<'a> {
         if !self.normalize_mean.is_empty() {
             return Some(Means::new(self.normalize_mean));
         }
-        let mut views =
-            self.channels()?.views(self.meta.inputs, self.meta.has_bytes()).map(|view| view.normalize_mean);
+        let mut views = self.channels()?.views(&self.meta).map(|view| view.normalize_mean);
         views.find(|mean| !mean.is_empty()).map(Means::new)
     }
 

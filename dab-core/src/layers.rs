@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::linalg::dot::{IS_64_BIT, sum};
+use crate::linalg::dot::{IS_64_BIT, accumulate, fold, sum};
 use crate::scalar::{elu, gelu, silu, sqrt, tame, tanh};
 
 /// What follows an affine map. The order is the artifact's encoding: append only.
@@ -113,6 +113,27 @@ pub fn unit(x: &mut [f32]) {
             *x = tame(*x * inverse);
         }
     }
+}
+
+/// Makes the last of a view's axes the rest: how far `x` lies outside of the others. Nothing happens where `rest` is empty.
+///
+/// ```text
+/// z_d = gain √max(0, ‖x‖² − 2 t − Σ_{i<d} (scale_i z_i)²)      t: what the head gives for z_d
+/// ```
+///
+/// With orthogonal rows w_i of the head, scale_i = 1/‖w_i‖, and c, −½‖c‖² for the last row and its bias, the root is the length
+/// of what is left of x − c when its parts along all w_i are taken away. `n + 2 d` multiply-adds.
+#[cfg_attr(target_pointer_width = "64", inline(always))]
+pub fn rest_into(mean: &mut [f32], x: &[f32], rest: &[f32]) {
+    let (Some((gain, scales)), Some((last, kept))) = (rest.split_last(), mean.split_last_mut()) else {
+        return;
+    };
+    let inside = fold(accumulate(kept, scales, |z, scale| {
+        let along = tame(tame(z) * scale);
+        along * along
+    }));
+    let square = sum(x, |x| x * x) - 2.0 * tame(*last) - inside;
+    *last = if square > 0.0 { tame(sqrt(square) * gain) } else { 0.0 };
 }
 
 /// `out = (x − mean) / √(variance + ε) · weight + bias`, mean and variance over all of `x`. `4 n` multiply-adds.

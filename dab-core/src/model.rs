@@ -176,11 +176,13 @@ impl<'a> Model<'a> {
     pub fn tails(&self) -> impl Iterator<Item = Tails> + '_ {
         let channels = self.channels();
         let base = channels.map(Channels::base_tails);
-        base.into_iter().chain(
-            channels
-                .into_iter()
-                .flat_map(|c| c.views(self.meta.inputs, self.meta.has_bytes()).map(|v| v.tails)),
-        )
+        base.into_iter().chain(channels.into_iter().flat_map(|c| c.views(&self.meta).map(|v| v.tails)))
+    }
+
+    /// Whether the last axis of a view, 0 is the base, is how far an input lies outside of the others.
+    #[must_use]
+    pub fn has_rest(&self, view: usize) -> bool {
+        self.channels().is_some_and(|c| view < c.meta.view_count() && c.rests.views >> view & 1 == 1)
     }
 
     /// The calibration table of the ambiguity and the false-alarm rate of [`Verdict::Ambiguous`], if there are any.

@@ -18,7 +18,7 @@ use crate::encoder;
 use crate::error::InputError;
 use crate::gaussian::{GaussianView, Spread};
 use crate::isa::{Isa, Kernel};
-use crate::layers::{add_into, layer_norm_into, normalize_into, unit};
+use crate::layers::{add_into, layer_norm_into, normalize_into, rest_into, unit};
 use crate::linalg::dot::{IS_64_BIT, affine_into, take};
 use crate::linalg::int8::{Weights, steps_len};
 use crate::linalg::jacobi;
@@ -239,9 +239,7 @@ impl<'a> Model<'a> {
         let (work, distances) = base.split_at_mut_checked(plan.work)?;
         let (scores, outputs) = rest.split_at_mut_checked(SCORES * channels.meta.view_count())?;
         let (scores, _) = scores.as_chunks_mut::<SCORES>();
-        for (found, view) in
-            scores.iter_mut().skip(1).zip(channels.views(self.meta.inputs, self.meta.has_bytes()))
-        {
+        for (found, view) in scores.iter_mut().skip(1).zip(channels.views(&self.meta)) {
             *found = view.look(input, raw, work, distances, outputs)?;
         }
         if channels.meta.base.decoder_reads == DecoderReads::Input
@@ -343,6 +341,10 @@ impl<'a> Model<'a> {
         self.meta.head.activation.apply(features);
         let weight = weights(&mut { self.head_weight }, width, raw.len());
         weight.affine_into(raw, self.head_bias, features, steps);
+        let dim = self.codebook.dim;
+        if let (Some(channels), Some(mean)) = (self.channels(), raw.get_mut(..dim)) {
+            rest_into(mean, features, channels.base_rest(dim));
+        }
         Some(())
     }
 
@@ -396,6 +398,7 @@ impl View<'_> {
         }
         let mean = raw.get_mut(..self.codebook.dim)?;
         self.head_weight.affine_into(mean, self.head_bias, x, steps);
+        rest_into(mean, x, self.rest);
         for m in mean.iter_mut() {
             *m = tame(*m);
         }

@@ -195,7 +195,6 @@ pub fn run(
         let linear = experiment.retrofit.as_ref().is_some_and(|retrofit| retrofit.head.is_none());
         for warning in useless(&task, &scores.test, linear)
             .into_iter()
-            .chain(made.blind())
             .chain(broken(&evaluation.alarms))
             .chain(parity.warning())
         {
@@ -297,14 +296,6 @@ impl Made {
         }
         let views = Retrofitted::fit(views, &seen.train, None, experiment.seed)?;
         retrofit::beside(artifact::spec(&learnt.trained, info), &views, (*alone, *form), calibration)
-    }
-
-    /// What a computed model does not see, in words.
-    fn blind(&self) -> Option<String> {
-        match self {
-            Self::Learnt(_) => None,
-            Self::Computed(made) => made.blind.clone(),
-        }
     }
 
     /// Scores of all inputs, and what they are worth.

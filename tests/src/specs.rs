@@ -5,7 +5,7 @@
 use dab_core::artifact::schema::{CovarianceKind, DecoderReads, Form, Residual, Task};
 use dab_core::artifact::writer::{
     AmbiguitySpec, BaseSpec, CalibrationSpec, ChannelsSpec, Codes, DecoderSpec, Dense, Head, Normalization,
-    Spec, ViewDecoder, ViewSpec, WeightKind,
+    RestSpec, Spec, ViewDecoder, ViewSpec, WeightKind,
 };
 use dab_core::channels::{Tail, Tails};
 use dab_core::gaussian::{Full, Gaussian, spectral_work_len};
@@ -184,7 +184,23 @@ fn channels(random: &mut Random, spec: &mut Spec, scale: f64) -> ChannelsSpec {
     let views = views.collect();
     let ambiguity = (classes >= 2 && random.below(2) == 0)
         .then(|| AmbiguitySpec { scores: random.floats(50, 4.0), rate: 0.05 });
-    ChannelsSpec { base, views, ambiguity }
+    ChannelsSpec { base, views, ambiguity, rests: Vec::new() }
+}
+
+/// Rests for some views of a random model with channels, at least one.
+///
+/// # Panics
+/// Without channels.
+pub fn add_rests(random: &mut Random, spec: &mut Spec) {
+    let channels = spec.channels.as_mut().expect("channels");
+    let dims: Vec<usize> = [spec.head.dim].into_iter().chain(channels.views.iter().map(|v| v.dim)).collect();
+    let sure = random.below(dims.len());
+    for (view, dim) in dims.into_iter().enumerate() {
+        if view == sure || random.below(2) == 0 {
+            let scales = random.floats(dim - 1, 2.0).iter().map(|x| x.abs()).collect();
+            channels.rests.push(RestSpec { view, scales, gain: random.pick(&[1e-6, 0.5, 3.0, 1e6]) });
+        }
+    }
 }
 
 /// Random tails.
@@ -290,7 +306,12 @@ pub fn views() -> Spec {
     let mut plain = view(&mut random, 5, 0, Form::Distance, 1.0);
     plain.alpha = 1.0;
     let ambiguity = AmbiguitySpec { scores: random.floats(60, 4.0), rate: 0.1 };
-    spec.channels = Some(ChannelsSpec { base, views: vec![normalized, plain], ambiguity: Some(ambiguity) });
+    spec.channels = Some(ChannelsSpec {
+        base,
+        views: vec![normalized, plain],
+        ambiguity: Some(ambiguity),
+        rests: Vec::new(),
+    });
     spec.calibration = Some(CalibrationSpec {
         scores: random.floats(120, 4.0).iter().map(|s| s.abs()).collect(),
         rates: Rates::DEFAULT,

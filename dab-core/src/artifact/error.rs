@@ -65,6 +65,8 @@ pub enum Part {
     Weights,
     /// Floats of the monitor.
     Monitor,
+    /// Scales and gains of rests.
+    Rest,
 }
 
 /// Why bytes are not a model. A later version of the format may add reasons.
@@ -244,6 +246,7 @@ impl fmt::Display for Part {
             Self::Taught => "taught",
             Self::Weights => "weights",
             Self::Monitor => "monitor",
+            Self::Rest => "rest",
         })
     }
 }
@@ -306,6 +309,17 @@ impl fmt::Display for ArtifactError {
             Self::CalibrationOrder { index } => write!(f, "the calibration table is wrong at entry {index}"),
             Self::Rates => write!(f, "the false-alarm rates are not 0 < unfamiliar <= doubtful < 1"),
             Self::Info => write!(f, "the info section cannot be decoded"),
+        }
+    }
+}
+
+impl ArtifactError {
+    /// The same of a value that lies `by` places further back in its part.
+    pub(super) fn moved(self, by: usize) -> Self {
+        match self {
+            Self::NonFinite { part, index } => Self::NonFinite { part, index: index + by },
+            Self::OutOfRange { part, index } => Self::OutOfRange { part, index: index + by },
+            other => other,
         }
     }
 }

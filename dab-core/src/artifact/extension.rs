@@ -6,6 +6,7 @@ use super::channels::{AmbiguityMeta, BaseMeta, ChannelsMeta, TAIL_VALUES, ViewDe
 use super::checks::{Allowed, check_calibration, limit};
 use super::error::{ArtifactError, Part};
 use super::reader::{Fields, Parameters};
+use super::rest::Rests;
 use super::schema::{DecoderReads, MAX_CALIBRATION, MAX_CODES, MAX_DIM_DIAGONAL, MAX_WIDTH, Meta, Task};
 use crate::calibration::{Calibration, Rates};
 use crate::channels::Tails;
@@ -26,6 +27,8 @@ pub(crate) struct Channels<'a> {
     pub(crate) weights: &'a [i8],
     /// The table of A and the rate of ambiguous.
     pub(crate) ambiguity: Option<(Calibration<'a>, f32)>,
+    /// The last axes of views that leave axes out.
+    pub(crate) rests: Rests<'a>,
 }
 
 /// One view beside the base.
@@ -38,6 +41,8 @@ pub(crate) struct View<'a> {
     pub(crate) codebook: CodebookView<'a>,
     pub(crate) decoder: Option<Decoder<'a>>,
     pub(crate) tails: Tails,
+    /// Scales and gain of its last axis, if that is a rest; else empty.
+    pub(crate) rest: &'a [f32],
 }
 
 impl<'a> Channels<'a> {
@@ -46,15 +51,26 @@ impl<'a> Channels<'a> {
         Tails::from_values(self.tails)
     }
 
-    /// The views beside the base, in their order.
+    /// Scales and gain of the base's last axis, if that is a rest of `dim` values; else empty.
+    pub(crate) fn base_rest(&self, dim: usize) -> &'a [f32] {
+        take(self.rests.values, if self.rests.views & 1 == 1 { dim } else { 0 }).0
+    }
+
+    /// The views beside the base of `dim` axes, in their order.
     #[inline(always)]
-    pub(crate) fn views(&self, inputs: u32, bytes: bool) -> impl Iterator<Item = View<'a>> + use<'a, '_> {
+    pub(crate) fn views(&self, base: &Meta) -> impl Iterator<Item = View<'a>> + use<'a, '_> {
+        let (inputs, bytes) = (base.inputs, base.has_bytes());
         let (mut rest, mut tails, mut weights) = (self.views, self.tails, self.weights);
+        let (_, mut rests) = take(self.rests.values, self.base_rest(base.dim as usize).len());
+        let mut has_rest = self.rests.views;
         self.meta.views.iter().map(move |meta| {
+            has_rest >>= 1;
+            let own;
+            (own, rests) = take(rests, if has_rest & 1 == 1 { meta.dim as usize } else { 0 });
             (_, tails) = take(tails, TAIL_VALUES);
             let values;
             (values, weights) = take(weights, if bytes { (meta.dim * inputs) as usize } else { 0 });
-            view(meta, inputs, bytes.then_some(values), &mut rest, Tails::from_values(tails))
+            view(meta, inputs, bytes.then_some(values), &mut rest, (Tails::from_values(tails), own))
         })
     }
 }
@@ -66,7 +82,7 @@ fn view<'a>(
     inputs: u32,
     bytes: Option<&'a [i8]>,
     rest: &mut &'a [f32],
-    tails: Tails,
+    (tails, own): (Tails, &'a [f32]),
 ) -> View<'a> {
     // The reader found that the counts fit the file, so that none of them overflowed.
     let counts = meta.param_counts(inputs, bytes.is_some()).unwrap_or_default();
@@ -98,6 +114,7 @@ fn view<'a>(
             bias: next(counts.decoder_bias),
         }),
         tails,
+        rest: own,
     }
 }
 
@@ -195,7 +212,7 @@ pub(super) fn values<'a>(
     let ambiguity = meta
         .ambiguity
         .map(|a| (Calibration { scores, p_values, held_out: a.held_out }, f32::from_le_bytes(a.rate)));
-    Ok(Channels { meta, tails, views, weights: &[], ambiguity })
+    Ok(Channels { meta, tails, views, weights: &[], ambiguity, rests: Rests::default() })
 }
 
 /// The calibration table of the ambiguity, and its rate.

@@ -20,6 +20,7 @@ pub mod names;
 #[cfg(feature = "alloc")]
 pub mod quantise;
 pub(crate) mod reader;
+pub(crate) mod rest;
 pub mod schema;
 #[cfg(feature = "alloc")]
 pub mod spec;

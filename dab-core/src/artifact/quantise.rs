@@ -64,6 +64,7 @@ pub fn quantise(bytes: &[u8], held_out: &HeldOut) -> Result<Vec<u8>, SpecError> 
     let mut channels = model.channels_meta().cloned();
     if let Some(meta) = &mut channels {
         views(&model, &mut params)?;
+        params.rests = model.channels().map_or(Vec::new(), |c| c.rests.to_bytes());
         if let (Some(old), Some((table, _))) = (&mut meta.ambiguity, model.ambiguity_calibration()) {
             *old = AmbiguityMeta {
                 points: push_table(&mut params, table, &held_out.ambiguities, f32::MIN)?,
@@ -145,7 +146,7 @@ fn views(model: &Model<'_>, params: &mut Params) -> Result<(), SpecError> {
         params.floats.extend(tails.values());
     }
     let Some(channels) = model.channels() else { return Ok(()) };
-    for view in channels.views(model.meta.inputs, false) {
+    for view in channels.views(&model.meta) {
         params.floats.extend(view.normalize_mean);
         params.floats.extend(view.normalize_inverse_std);
         let Weights::Float(weight) = view.head_weight else {

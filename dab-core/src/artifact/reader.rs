@@ -20,10 +20,10 @@ use super::error::{ArtifactError, Part};
 use super::extension;
 use super::schema::{
     CHANNELS, CalibrationMeta, ChannelsMeta, CovarianceKind, DecoderMeta, HeadMeta, INT8, LayerMeta, MONITOR,
-    NORMS, ParamCounts, Residual, SelfTestMeta, TAUGHT,
+    NORMS, ParamCounts, REST, Residual, SelfTestMeta, TAUGHT,
 };
 use super::schema::{HEADER_LEN, KNOWN_INCOMPATIBLE, MAGIC, MAJOR, Meta, PARAMS_ALIGN, schema_key};
-use super::{monitor, taught};
+use super::{monitor, rest, taught};
 use crate::calibration::{Calibration, Rates};
 use crate::codebook::{CodebookView, PrecisionLayout};
 use crate::linalg::dot::take;
@@ -294,6 +294,8 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Model<'_>, ArtifactError> {
     check_norms(&meta)?;
     if let Some(channels) = &channels {
         extension::check_decoders(channels, &meta)?;
+    } else if sections.features & REST != 0 {
+        return Err(ArtifactError::Channels { field: "rest" });
     }
 
     let has_monitor = cfg!(feature = "monitor") && sections.features & MONITOR != 0;
@@ -302,6 +304,11 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Model<'_>, ArtifactError> {
     let has_taught = cfg!(feature = "channels") && sections.taught;
     let (params, taught_words, taught_codes) =
         if has_taught { taught::split(params, meta.dim)? } else { (params, &[][..], 0) };
+    let with_rest = channels.as_ref().filter(|_| sections.features & REST != 0);
+    let (params, rest_words, rest_views) = match with_rest {
+        Some(channels) => rest::split(params, &meta, channels)?,
+        None => (params, &[][..], 0),
+    };
     let found = params.len() / 4;
     let counts = meta
         .param_counts(channels.as_ref())
@@ -350,6 +357,9 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Model<'_>, ArtifactError> {
     let (weights, view_weights) = take(weights, weights.len().saturating_sub(view_weights));
     if let Some(channels) = &mut channels {
         channels.weights = view_weights;
+        if rest_views != 0 {
+            channels.rests = rest::values(rest_words, rest_views, &meta, &channels.meta)?;
+        }
     }
     let taught =
         if has_taught { Some(taught::values(taught_words, taught_codes, codebook.dim)?) } else { None };
@@ -357,7 +367,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Model<'_>, ArtifactError> {
 
     check_codebook(&codebook)?;
     if let Some(channels) = &channels {
-        for view in channels.views(meta.inputs, meta.has_bytes()) {
+        for view in channels.views(&meta) {
             check_assignment(&view.codebook)?;
         }
     }

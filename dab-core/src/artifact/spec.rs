@@ -163,6 +163,20 @@ pub struct AmbiguitySpec {
     pub rate: f32,
 }
 
+/// The last axis of a view that leaves axes out: how far an input lies outside of the others (format 1.3).
+///
+/// The last row of the view's head and its bias are c and −½‖c‖²; its other rows are orthogonal. Codes should be at 0 along it,
+/// and decoders should not read it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RestSpec {
+    /// Which view, 0 is the base.
+    pub view: usize,
+    /// `[dim − 1]`: one over the length of each other row of the head.
+    pub scales: Vec<f32>,
+    /// What the length is multiplied by.
+    pub gain: f32,
+}
+
 /// What makes a model of format 1.1: two channels, and up to three views beside the base.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChannelsSpec {
@@ -172,6 +186,8 @@ pub struct ChannelsSpec {
     pub views: Vec<ViewSpec>,
     /// Calibration of the ambiguity, if any.
     pub ambiguity: Option<AmbiguitySpec>,
+    /// Views whose last axis is a rest, each at most once, in the order of the views: format 1.3.
+    pub rests: Vec<RestSpec>,
 }
 
 /// A whole model, before it is a file.

@@ -4,6 +4,7 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use super::derive::{calibration_table, check_reach, inverse_std, priors};
+use super::rest::Rests;
 use super::schema::{AmbiguityMeta, BaseMeta, ChannelsMeta, MAX_EXTRA_VIEWS, ViewDecoderMeta, ViewMeta};
 use super::spec::{AmbiguitySpec, ChannelsSpec, SpecError, ViewSpec, WeightKind};
 use super::writer::{Params, size};
@@ -52,6 +53,24 @@ impl ChannelsSpec {
             params.floats.extend(table.iter().map(|&(_, p)| p));
         }
         Ok(params)
+    }
+
+    /// The block of rests; the base has `dim` axes.
+    pub(super) fn rests(&self, dim: usize) -> Result<Vec<u8>, SpecError> {
+        let (mut params, mut views) = (Params::new(WeightKind::Float32), 0);
+        for rest in &self.rests {
+            let part = format!("rest.{}", rest.view);
+            let beside = |view: usize| self.views.get(view).map(|view| view.dim);
+            let dim = rest.view.checked_sub(1).map_or(Some(dim), beside);
+            let bit = 1u32.checked_shl(size(rest.view)).filter(|bit| *bit > views);
+            let (Some(dim), Some(bit)) = (dim, bit) else {
+                return Err(SpecError::OutOfRange { part, index: 0, value: rest.view as f64 });
+            };
+            views |= bit;
+            params.push(&part, &rest.scales, dim.saturating_sub(1))?;
+            params.push(&format!("{part}.gain"), &[rest.gain], 1)?;
+        }
+        Ok(Rests { views, values: &params.floats }.to_bytes())
     }
 }
 

@@ -15,13 +15,13 @@ use super::derive::{
     priors, quantised,
 };
 use super::schema::{
-    CHANNELS, CHANNELS_MINOR, CalibrationMeta, ChannelsMeta, CovarianceKind, DecoderMeta, DecoderReads,
-    HEADER_LEN, HeadMeta, INT8, LayerMeta, MAGIC, MAJOR, MAX_LAYERS, MAX_SELF_TESTS, MINOR, Meta, NORMS,
-    PARAMS_ALIGN, SCHEMA_KEYS, SelfTestMeta,
+    CHANNELS, CalibrationMeta, ChannelsMeta, CovarianceKind, DecoderMeta, DecoderReads, HEADER_LEN, HeadMeta,
+    INT8, LayerMeta, MAGIC, MAJOR, MAX_LAYERS, MAX_SELF_TESTS, Meta, NORMS, PARAMS_ALIGN, REST, SelfTestMeta,
+    minor, schema_key,
 };
 pub use super::spec::{
     AmbiguitySpec, BaseSpec, CalibrationSpec, ChannelsSpec, Codes, DecoderSpec, Dense, Head, Normalization,
-    Spec, SpecError, ViewDecoder, ViewSpec, WeightKind,
+    RestSpec, Spec, SpecError, ViewDecoder, ViewSpec, WeightKind,
 };
 use crate::isa::Baseline;
 use crate::model::Model;
@@ -38,11 +38,13 @@ pub(super) struct Params {
     pub(super) floats: Vec<f32>,
     /// Weights of one byte, which lie behind all floats.
     pub(super) bytes: Vec<i8>,
+    /// The block of rests, behind everything else.
+    pub(super) rests: Vec<u8>,
 }
 
 impl Params {
     pub(super) const fn new(kind: WeightKind) -> Self {
-        Self { kind, floats: Vec::new(), bytes: Vec::new() }
+        Self { kind, floats: Vec::new(), bytes: Vec::new(), rests: Vec::new() }
     }
 
     /// Appends the weights of a dense layer or a head, `[rows, columns]`: in bytes, their scales alone.
@@ -201,6 +203,7 @@ impl Spec {
             let extension = channels.params(self.inputs, self.weights)?;
             params.floats.extend(extension.floats);
             params.bytes.extend(extension.bytes);
+            params.rests = channels.rests(self.head.dim)?;
         }
         Ok((params, answers))
     }
@@ -328,22 +331,25 @@ fn encode(
 ) -> Result<AlignedBytes, SpecError> {
     let (norms, int8) = (meta.norms, meta.int8);
     let mut meta = postcard::to_allocvec(meta).map_err(|_| SpecError::TooLarge)?;
-    let (mut minor, mut features) = (0, 0);
+    let mut features = 0;
     if let Some(channels) = channels {
         meta.extend(postcard::to_allocvec(channels).map_err(|_| SpecError::TooLarge)?);
-        (minor, features) = (CHANNELS_MINOR, CHANNELS);
+        features |= CHANNELS;
     }
     if norms != 0 {
         meta.extend(postcard::to_allocvec(&norms).map_err(|_| SpecError::TooLarge)?);
-        (minor, features) = (MINOR, features | NORMS);
+        features |= NORMS;
     }
     if int8 {
-        (minor, features) = (MINOR, features | INT8);
+        features |= INT8;
     }
-    let key = SCHEMA_KEYS.get(features as usize).copied().unwrap_or(0);
+    if !params.rests.is_empty() {
+        features |= REST;
+    }
     let mut values: Vec<u8> = bytemuck::cast_slice(&params.floats).to_vec();
     values.extend_from_slice(bytemuck::cast_slice(&params.bytes));
     values.resize(values.len().next_multiple_of(4), 0);
+    values.extend_from_slice(&params.rests);
     let params: &[u8] = &values;
     let params_at = (HEADER_LEN + meta.len()).next_multiple_of(PARAMS_ALIGN);
     let info_at = params_at + params.len();
@@ -359,7 +365,7 @@ fn encode(
     let mut bytes = Vec::with_capacity(len);
     bytes.extend_from_slice(&MAGIC);
     bytes.extend_from_slice(&MAJOR.to_le_bytes());
-    bytes.extend_from_slice(&minor.to_le_bytes());
+    bytes.extend_from_slice(&minor(features).to_le_bytes());
     let word = |bytes: &mut Vec<u8>, value: u32| bytes.extend_from_slice(&value.to_le_bytes());
     for value in [size(len), features, 0] {
         word(&mut bytes, value);
@@ -368,7 +374,7 @@ fn encode(
         word(&mut bytes, size(at));
         word(&mut bytes, size(len));
     }
-    bytes.extend_from_slice(&key.to_le_bytes());
+    bytes.extend_from_slice(&schema_key(features).to_le_bytes());
     word(&mut bytes, crc32c(&body));
     let header = crc32c(&bytes);
     word(&mut bytes, header);

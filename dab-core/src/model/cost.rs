@@ -1,6 +1,7 @@
 //! What one call costs, from the shape alone.
 
 use super::Model;
+use crate::artifact::rest::Rests;
 use crate::artifact::schema::{ChannelsMeta, CovarianceKind, ViewMeta};
 use crate::linalg::jacobi;
 
@@ -32,7 +33,10 @@ impl Model<'_> {
         total += encoder + self.codebook.len() as u64 * code;
         total += self.decoder.map_or(0, |d| d.inputs as u64 * d.outputs as u64);
         total += self.taught.map_or(0, |t| t.len() as u64 * 2 * dim);
-        total + self.channels().map_or(0, |c| self.channel_multiply_adds(&c.meta))
+        total += self.channels().map_or(0, |c| self.channel_multiply_adds(&c.meta));
+        // The length of what enters a head, and of its part along the axes.
+        let rests = self.channels().map_or(Rests::default(), |c| c.rests);
+        total + u64::from(rests.views.count_ones()) * width + 2 * rests.values.len() as u64
     }
 
     /// What norms and further views cost.

@@ -104,18 +104,6 @@ fn a_wrong_gain_is_seen_although_length_one_finds_all_hidden_classes() {
 }
 
 #[test]
-fn axes_that_no_view_keeps_are_told() {
-    let known = Rows { inputs: 40, ..rows(&[0, 0, 1, 1], 2) };
-    let view = |rank| ViewConfig { rank, codes: 2, ..ViewConfig::default() };
-    assert_eq!(blind_axes(&[view(Some(7)), view(None)], &known, false), None);
-    let words = blind_axes(&[view(Some(7)), view(Some(5))], &known, false).unwrap();
-    assert!(words.contains("7 of 40 axes"), "{words}");
-    let whole = [view(None), view(None)];
-    let kilobytes = known.bytes(&whole, false).div_ceil(1 << 10);
-    assert!(words.contains(&format!("--flash {kilobytes}K ")), "{words}");
-}
-
-#[test]
 fn no_time_judges_one_fold_and_no_flash_is_an_error() {
     let (inputs, labels) = ring(300, 5, 1.0);
     let wish = Wish { time: Some(Duration::ZERO), ..wish(Some(64 << 10)) };

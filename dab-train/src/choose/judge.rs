@@ -14,7 +14,9 @@ use super::{
 use crate::{
     config::retrofit::Norm,
     data::Table,
-    learn::retrofit::{Affine, Codes, Prepare, Spread, energy, spread_around, usual_logits},
+    learn::retrofit::{
+        Affine, Codes, Prepare, Spread, energy, leaves_axes_out, rest, spread_around, usual_logits,
+    },
     measure::metrics,
 };
 
@@ -137,7 +139,14 @@ pub fn judge(
             };
             let head = spread.whitening(ridge, Some(size.dim));
             let latents = [&fit, &known, &hidden].map(|rows| head.apply(rows));
-            let distance = distances(fold, norm, size, latents, seed);
+            let mut distance = distances(fold, norm, size, latents, seed);
+            if leaves_axes_out(Some(head.outputs()), fit.cols) {
+                let squares = [&known, &hidden].map(|rows| rest::squares(&head, spread.mean(), rows));
+                let gain = f64::from(rest::gain(&squares[0], fit.cols - head.outputs()));
+                for (u, (square, _)) in distance.iter_mut().flatten().zip(squares.iter().flatten()) {
+                    *u += (0.5 * gain * gain * square) as f32;
+                }
+            }
             let energy =
                 energies.iter().find(|(dim, _)| *dim == size.dim).and_then(|(_, energy)| energy.clone());
             all.push(Some(Judged { distance, energy }));

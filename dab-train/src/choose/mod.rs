@@ -188,21 +188,6 @@ fn most_views(rows: &Rows, norms: &[Norm], flash: Option<u64>) -> u64 {
     (1..=VIEWS.min((kinds * norms.len()) as u64)).rev().find(|&views| fits(views)).unwrap_or(1)
 }
 
-/// What nobody sees in a model whose views all leave axes out: in words, with the flash that would keep every axis.
-pub fn blind_axes(views: &[ViewConfig], rows: &Rows, own_head: bool) -> Option<String> {
-    let kept = views.iter().map(|view| rows.of(view).dim).max()?;
-    if kept >= rows.inputs {
-        return None;
-    }
-    let whole: Vec<ViewConfig> = views.iter().map(|view| ViewConfig { rank: None, ..view.clone() }).collect();
-    let kilobytes = rows.bytes(&whole, own_head).div_ceil(1 << 10);
-    Some(format!(
-        "the model keeps {kept} of {} axes: an input that differs from familiar ones along the others alone, such as by one \
-         broken sensor, may be called familiar; --flash {kilobytes}K has room for every axis",
-        rows.inputs
-    ))
-}
-
 fn view(candidate: &Candidate, rows: &Rows, room: Option<u64>) -> Option<ViewConfig> {
     let size = rows.size(candidate.norm, room, candidate.filling())?;
     Some(ViewConfig {
@@ -374,12 +359,22 @@ fn among(
     let mut chosen = select::best_of_each_kind(&candidates, rows.classes(), &each);
     // A stable sort: among equals the norms keep their order.
     chosen.sort_by(|a, b| b.auroc.total_cmp(&a.auroc));
-    let chosen = select::join(&judged, norms, &chosen, most as usize)?;
+    let mut chosen = select::join(&judged, norms, &chosen, most as usize)?;
     ensure!(!chosen.is_empty(), too_small(rows, wish.flash));
+    let used = &folds[..judged.len()];
+    let mut auroc = curve::joined(used, &chosen, wish.flash, wish.seed)?;
+    // Fewer views have more axes each: where axes are left out, that may be worth more than another view.
+    while chosen.iter().any(|view| !view.full_rank) && chosen.len() > 1 {
+        let fewer = &chosen[..chosen.len() - 1];
+        let blind_to_gain = fewer.iter().all(|view| view.norm.has_length());
+        let found = curve::joined(used, fewer, wish.flash, wish.seed)?;
+        if blind_to_gain || found.zip(auroc).is_none_or(|(fewer, all)| fewer < all + select::TIE) {
+            break;
+        }
+        (auroc, _) = (found, chosen.pop());
+    }
     let views = views(&chosen, rows, wish.flash).ok_or_else(|| too_small(rows, wish.flash))?;
     let choice = sized(Choice { views, folds: judged.len(), ..Choice::default() }, rows, wish);
-    let used = &folds[..judged.len()];
-    let auroc = curve::joined(used, &chosen, wish.flash, wish.seed)?;
     let curve = curve::curve(used, &chosen, rows, wish, &choice, auroc)?;
     let reasons = reasons::reasons(&candidates, &chosen, norms, judged.len(), rows.classes());
     Ok(Choice { auroc, candidates, curve, reasons, ..choice })

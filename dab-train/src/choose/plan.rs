@@ -1,12 +1,16 @@
 //! How many axes and codes a view may have in its share of the flash.
 //!
 //! ```text
-//! bytes of a view   4 · 2F (columns) + d · axis + 4 k (d + 1) + 4 classes (d + 1)
+//! bytes of a view   4 · 2F (columns) + d · axis + 4 k (d + 1) + 4 classes (d + 1) + 4 d (rest)
 //! axis              4 (F + 1), or F + 8 where weights are bytes and each axis has a scale
+//! d                 axes that are kept, and one for what they leave out
 //! d  as large as leaves room for `WANTED` codes;   k  what is left
 //! ```
 
-use crate::config::retrofit::{Norm, ViewConfig};
+use crate::{
+    config::retrofit::{Norm, ViewConfig},
+    learn::retrofit::leaves_axes_out,
+};
 
 /// Codes that axes make room for, in all and a class.
 const WANTED: (usize, usize) = (400, 50);
@@ -78,7 +82,7 @@ impl Rows {
     /// The largest view of `room` bytes; `None` when not even one code a class fits.
     pub fn size(&self, norm: Norm, room: Option<u64>, filling: Filling) -> Option<Size> {
         let (inputs, classes, rows) = (self.inputs, self.classes(), self.counts.iter().sum::<usize>());
-        let most = inputs.min(MOST_AXES);
+        let most = self.most_axes();
         let Some(room) = room else {
             let each =
                 if filling == Filling::Single { 1 } else { self.counts.iter().copied().max().unwrap_or(1) };
@@ -89,14 +93,17 @@ impl Rows {
             Filling::Full => WANTED.0.min(WANTED.1 * classes).min(rows).max(classes),
         };
         let numbers = |count: usize| NUMBER * count as u64;
-        let free = room.checked_sub(self.columns(norm) + numbers(self.outputs + wanted))?;
-        let dim = most.min((free / (self.axis() + numbers(self.outputs + wanted))) as usize);
+        let axes = |out: bool| {
+            let free = room.checked_sub(self.columns(norm, out) + numbers(self.outputs + wanted))?;
+            Some((free / (self.axis() + numbers(self.outputs + wanted + usize::from(out)))) as usize)
+        };
+        // What axes leave out takes one more.
+        let dim = if axes(false)? < inputs { most.min(axes(true)?.saturating_sub(1)) } else { most };
         if dim < LEAST_AXES.min(inputs) {
             return None;
         }
-        let left = room
-            .checked_sub(self.columns(norm) + dim as u64 * self.axis() + numbers(self.outputs * (dim + 1)))?;
-        let codes = (left / numbers(dim + 1)) as usize;
+        let left = room.checked_sub(self.head(norm, dim) + numbers(self.outputs * (self.latent(dim) + 1)))?;
+        let codes = (left / numbers(self.latent(dim) + 1)) as usize;
         if codes < classes {
             return None;
         }
@@ -110,16 +117,32 @@ impl Rows {
         if self.int8 { inputs + 2 * NUMBER } else { NUMBER * (inputs + 1) }
     }
 
-    /// Bytes of what standardises the columns.
-    fn columns(&self, norm: Norm) -> u64 {
-        if norm.has_columns() { NUMBER * 2 * self.inputs as u64 } else { 0 }
+    /// Axes that a view keeps at most: what more inputs have is the rest, which takes one.
+    fn most_axes(&self) -> usize {
+        if self.inputs > MOST_AXES { MOST_AXES - 1 } else { self.inputs }
+    }
+
+    /// Axes of a view that keeps `dim`, with the one for what they leave out.
+    fn latent(&self, dim: usize) -> usize {
+        dim + usize::from(leaves_axes_out(Some(dim), self.inputs))
+    }
+
+    /// Bytes of what happens to an input up to its latent mean, in a view that keeps `dim` axes.
+    fn head(&self, norm: Norm, dim: usize) -> u64 {
+        let (out, axes) = (leaves_axes_out(Some(dim), self.inputs), self.latent(dim) as u64);
+        self.columns(norm, out) + axes * (self.axis() + if out { NUMBER } else { 0 })
+    }
+
+    /// Bytes of what standardises or centres the columns, in a view that leaves axes out or not.
+    fn columns(&self, norm: Norm, out: bool) -> u64 {
+        if norm.has_columns() || (out && !norm.has_length()) { NUMBER * 2 * self.inputs as u64 } else { 0 }
     }
 
     /// Whether floats leave axes out that bytes may keep, when `views` views share a file of `flash` bytes.
     pub fn lacks_axes(&self, flash: Option<u64>, views: u64) -> bool {
         let room = flash.map(|flash| self.room(flash) / views);
         let size = self.size(Norm::Columns, room, Filling::Full);
-        size.is_none_or(|size| size.dim < self.inputs.min(MOST_AXES))
+        size.is_none_or(|size| size.dim < self.most_axes())
     }
 
     fn sized(&self, dim: usize, each: usize) -> Size {
@@ -148,7 +171,7 @@ impl Rows {
             let Size { dim, codes, .. } = self.of(view);
             let decoder =
                 self.decoder_inputs(index, view, dim, own_head).map_or(0, |n| self.outputs * (n + 1));
-            self.columns(view.norm) + dim as u64 * self.axis() + NUMBER * (codes * (dim + 1) + decoder) as u64
+            self.head(view.norm, dim) + NUMBER * (codes * (self.latent(dim) + 1) + decoder) as u64
         };
         self.overhead() + views.iter().enumerate().map(view).sum::<u64>()
     }
@@ -158,8 +181,10 @@ impl Rows {
         let work = |(index, view): (usize, &ViewConfig)| {
             let Size { dim, codes, .. } = self.of(view);
             let length = if view.norm.has_length() { 2 * self.inputs } else { 0 };
+            let axes = self.latent(dim);
+            let rest = if axes > dim { self.inputs + 2 * axes } else { 0 };
             let decoder = self.decoder_inputs(index, view, dim, own_head).map_or(0, |n| self.outputs * n);
-            (length + dim * (self.inputs + codes) + decoder) as u64
+            (length + axes * (self.inputs + codes) + rest + decoder) as u64
         };
         views.iter().enumerate().map(work).sum()
     }
@@ -168,8 +193,8 @@ impl Rows {
     fn decoder_inputs(&self, index: usize, view: &ViewConfig, dim: usize, own_head: bool) -> Option<usize> {
         match (index, own_head) {
             (0, true) => Some(self.inputs),
-            (0, false) => Some(dim),
-            _ => view.form.uses_energy().then_some(dim),
+            (0, false) => Some(self.latent(dim)),
+            _ => view.form.uses_energy().then_some(self.latent(dim)),
         }
     }
 }
@@ -216,7 +241,7 @@ mod tests {
                         let bytes = rows.bytes(&all, false);
                         assert!(bytes <= flash, "{inputs} × {classes}: {bytes} of {flash}, {size:?}");
                         // All rows are codes, all axes are kept, or less than one more code a class would fit.
-                        let more = NUMBER * views * (classes * (size.dim + 1)) as u64;
+                        let more = NUMBER * views * (classes * (rows.latent(size.dim) + 1)) as u64;
                         let full = size.each == each || bytes + more + 64 * views > flash;
                         assert!(full, "{inputs} × {classes}: {bytes} of {flash}, {size:?}");
                     }

@@ -14,8 +14,7 @@ use crate::{config::retrofit::Norm, support::parallel::map_blocks};
 pub(super) const TIE: f64 = 0.002;
 /// A class with so many codes is drawn in detail: from ten a class on, digits are found nearly as well as by neighbours.
 const MANY_CODES: usize = 10;
-/// What may be lost among the folds for the sake of strangers that they do not have: by the energy of a coarse view, whose decoders
-/// see a part of the rows that the final one has, or by a view with every axis.
+/// What may be lost among the folds by the energy of a coarse view, whose decoders see a part of the rows that the final one has.
 const HANDICAP: f64 = 0.01;
 /// A joining that costs less than this is taken: it cannot be told from noise, and diverse views are steadier.
 pub(super) const JOINED: f64 = 5e-4;
@@ -94,9 +93,8 @@ fn pick(own: &[Candidate], each: &dyn Fn(&Candidate) -> usize) -> Option<Candida
 /// A candidate, and g of known and hidden rows in every fold.
 type Seen = (Candidate, Vec<Both<Vec<f32>>>);
 
-/// Views that are better together, the best first: each next one is that with which the mean finds most. No stranger here is one in
-/// directions in which training rows hardly vary, or has a wrong gain. So a view with every axis gets a place where it costs less
-/// than `HANDICAP`, and one that is not of rows at length 1 at any price.
+/// Views that are better together, the best first: each next one is that with which the mean finds most. No stranger here has a
+/// wrong gain, so a view that is not of rows at length 1 gets a place at any price.
 pub(super) fn join(
     judged: &[Vec<Trial>],
     norms: &[Norm],
@@ -119,40 +117,14 @@ pub(super) fn join(
         reached = mean;
         joined.push(left.remove(index));
     }
-    if most > 1 {
-        let (whole, long) = (|one: &Candidate| one.full_rank, |one: &Candidate| !one.norm.has_length());
-        admit(&mut joined, &left, most, &whole, &|_| false, reached - HANDICAP)?;
-        admit(&mut joined, &left, most, &long, &whole, f64::NEG_INFINITY)?;
-    }
-    Ok(joined.into_iter().map(|(candidate, _)| candidate).collect())
-}
-
-/// Gives a place to a view that `sees` what none of the joined ones does, if there is one with which they reach `least`. The last view
-/// makes room for it, but not the only one of which `keep` holds.
-fn admit(
-    joined: &mut Vec<Seen>,
-    left: &[Seen],
-    most: usize,
-    sees: &dyn Fn(&Candidate) -> bool,
-    keep: &dyn Fn(&Candidate) -> bool,
-    least: f64,
-) -> Result<()> {
-    let seeing: Vec<Seen> = left.iter().filter(|(one, _)| sees(one)).cloned().collect();
-    if joined.iter().any(|(one, _)| sees(one)) {
-        return Ok(());
-    }
-    let mut beside = joined.clone();
-    if beside.len() == most {
-        let kept = beside.iter().filter(|(one, _)| keep(one)).count();
-        if let Some(last) = beside.iter().rposition(|(one, _)| kept > 1 || !keep(one)) {
-            beside.remove(last);
+    if most > 1 && joined.iter().all(|(one, _)| one.norm.has_length()) {
+        left.retain(|(one, _)| !one.norm.has_length());
+        joined.truncate(most - 1);
+        if let Some((_, index)) = next(&joined, &left)? {
+            joined.push(left.swap_remove(index));
         }
     }
-    if let Some((_, index)) = next(&beside, &seeing)?.filter(|(mean, _)| *mean >= least) {
-        beside.push(seeing[index].clone());
-        *joined = beside;
-    }
-    Ok(())
+    Ok(joined.into_iter().map(|(candidate, _)| candidate).collect())
 }
 
 /// Mean AUROC with the one that is best beside those that are joined, and where it is.
@@ -171,38 +143,4 @@ fn next(joined: &[Seen], left: &[Seen]) -> Result<Option<(f64, usize)>> {
         }
     }
     Ok(best)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A view that finds so many of four strangers.
-    fn seen(norm: Norm, full_rank: bool, found: usize) -> Seen {
-        let candidate =
-            Candidate { full_rank, auroc: 0.0, ..Candidate::untried(norm, 1.0, false, Form::Distance) };
-        let hidden = (0..4).map(|row| if row < found { 9.0 } else { -20.0 }).collect();
-        (candidate, vec![[vec![1.0, 2.0, 3.0, 4.0], hidden]])
-    }
-
-    #[test]
-    fn a_view_with_every_axis_takes_the_last_place_where_it_costs_little() {
-        let whole = |one: &Candidate| one.full_rank;
-        let long = |one: &Candidate| !one.norm.has_length();
-        let some = vec![seen(Norm::L2, false, 4), seen(Norm::L2, false, 3)];
-        let left = [seen(Norm::L2, true, 3), seen(Norm::L2, true, 2), seen(Norm::Raw, false, 4)];
-        let mut joined = some.clone();
-        // One stranger of four is no longer found.
-        admit(&mut joined, &left, 2, &whole, &|_| false, 1.0).unwrap();
-        assert!(joined == some, "{joined:?}");
-        admit(&mut joined, &left, 2, &whole, &|_| false, 0.5).unwrap();
-        assert!(joined == [some[0].clone(), left[0].clone()], "{joined:?}");
-        // The view that sees a wrong gain leaves it its place.
-        admit(&mut joined, &left, 2, &long, &whole, f64::NEG_INFINITY).unwrap();
-        assert!(joined == [left[0].clone(), left[2].clone()], "{joined:?}");
-        // Nothing is wanting.
-        let kept = joined.clone();
-        admit(&mut joined, &left, 2, &whole, &|_| false, 0.0).unwrap();
-        assert!(joined == kept, "{joined:?}");
-    }
 }

@@ -58,11 +58,10 @@ fn volume(log_det: f32) -> f32 {
     0.5 * log_det
 }
 
-/// The format that the model needs: 1.0, 1.1 with channels, or 1.2.
-fn format(model: &Model<'_>) -> String {
-    let (meta, channels) = (model.meta(), model.channels_meta().is_some());
-    let more = model.taught().is_some() || model.monitor_config().is_some();
-    let minor = if meta.norms != 0 || meta.int8 || more { 2 } else { u8::from(channels) };
+/// The format that the file says it has.
+fn format(artifact: &ModelFile) -> String {
+    let minor =
+        artifact.bytes().get(10..12).and_then(<[u8]>::first_chunk).map_or(0, |&b| u16::from_le_bytes(b));
     format!("{MAJOR}.{minor}")
 }
 
@@ -71,7 +70,7 @@ fn describe(args: &Args, artifact: &ModelFile, model: &Model<'_>) -> Result<Stri
     let bytes = artifact.bytes().len();
     writeln!(t, "{}: {}", args.model.display(), text::flow(model))?;
     writeln!(t, "\nsize         {}", text::cost(model, bytes))?;
-    writeln!(t, "identity     {:08x} (CRC-32C), format {}", artifact.identity(), format(model))?;
+    writeln!(t, "identity     {:08x} (CRC-32C), format {}", artifact.identity(), format(artifact))?;
     if model.meta().int8 {
         writeln!(t, "weights      one byte each, a scale for each row; everything else in 4 bytes")?;
     }
@@ -190,6 +189,8 @@ struct ViewWords {
     codes: usize,
     form: &'static str,
     bytes: usize,
+    /// Whether its last dimension is what the others leave out.
+    rest: bool,
 }
 
 /// Every view of a model with channels, the base first.
@@ -219,8 +220,10 @@ fn view_words(model: &Model<'_>) -> Vec<ViewWords> {
         codes: shape.codes,
         form: channels.base.form.name(),
         bytes: NUMBER * values,
+        rest: model.has_rest(0),
     };
-    let more = channels.views.iter().map(|view| ViewWords {
+    let more = channels.views.iter().enumerate().map(|(index, view)| ViewWords {
+        rest: model.has_rest(index + 1),
         norm: norm(view.normalized, view.l2),
         dim: view.dim as usize,
         codes: view.codes as usize,
@@ -233,9 +236,10 @@ fn view_words(model: &Model<'_>) -> Vec<ViewWords> {
 
 fn describe_views(t: &mut String, model: &Model<'_>) -> Result<()> {
     for (index, view) in view_words(model).iter().enumerate() {
-        let ViewWords { norm, dim, codes, form, bytes } = view;
+        let ViewWords { norm, dim, codes, form, bytes, rest } = view;
+        let dims = if *rest { "dimensions, the last is what the others leave out" } else { "dimensions" };
         let (codes, bytes) = (plural(*codes as u64, "code"), grouped(*bytes as u64));
-        writeln!(t, "view {index:<7} {norm} → {dim} dimensions, {codes}; score: {form}; {bytes} bytes")?;
+        writeln!(t, "view {index:<7} {norm} → {dim} {dims}, {codes}; score: {form}; {bytes} bytes")?;
     }
     Ok(())
 }
@@ -344,7 +348,7 @@ fn describe_json(artifact: &ModelFile, model: &Model<'_>) -> Value {
         })
     });
     json!({
-        "format": format(model),
+        "format": format(artifact),
         "identity": format!("{:08x}", artifact.identity()),
         "inputs": shape.inputs,
         "normalized": meta.normalized,

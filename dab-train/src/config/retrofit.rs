@@ -160,7 +160,8 @@ fn check_views(setting: &str, views: &[ViewConfig]) -> anyhow::Result<()> {
         ensure!(*ridge >= 0.0 && ridge.is_finite(), "{at}: ridge is {ridge}, it must not be below 0");
         ensure!(*alpha > 0.0 && alpha.is_finite(), "{at}: alpha is {alpha}, it must be above 0");
         ensure!(*codes > 0, "{at}: codes start at 1");
-        let most = MAX_DIM_DIAGONAL as usize;
+        // One axis is for what the others leave out.
+        let most = MAX_DIM_DIAGONAL as usize - 1;
         ensure!(rank.is_none_or(|rank| (1..=most).contains(&rank)), "{at}: rank is from 1 to {most}");
     }
     Ok(())

@@ -33,8 +33,6 @@ const STRING: usize = 4;
 pub struct Made {
     pub fitted: Retrofitted,
     pub choice: Choice,
-    /// What its views do not see, in words.
-    pub blind: Option<String>,
     /// `model.dab`.
     pub bytes: Vec<u8>,
 }
@@ -91,8 +89,7 @@ pub fn make(
         }
     };
     experiment.retrofit = Some(Retrofit { views: choice.views.clone(), ..asked });
-    let blind = choose::blind_axes(&choice.views, &rows, own.is_some());
-    Ok(Made { fitted, choice, blind, bytes })
+    Ok(Made { fitted, choice, bytes })
 }
 
 /// The user's own last layer, its logits moved so that their mean is 0.

@@ -11,8 +11,8 @@
 
 use anyhow::{Context, Result};
 use dab_core::artifact::writer::{
-    AmbiguitySpec, BaseSpec, CalibrationSpec, ChannelsSpec, Codes, DecoderSpec, Head, Spec, ViewDecoder,
-    ViewSpec,
+    AmbiguitySpec, BaseSpec, CalibrationSpec, ChannelsSpec, Codes, DecoderSpec, Head, RestSpec, Spec,
+    ViewDecoder, ViewSpec,
 };
 use dab_core::channels::{DecoderReads, Form, Tail, Tails, ViewScore};
 use dab_core::{Activation, CovarianceKind, Rates, Task};
@@ -94,7 +94,7 @@ pub fn beside(
     const SILENT: Tail = Tail { a: 0.0, b: 1e12 };
     let base = BaseSpec { l2: false, form, decoder_reads: DecoderReads::Latent, tails: Tails::UNIT };
     let views = model.views.iter().map(|fitted| ViewSpec { decoder: None, ..view(fitted) }).collect();
-    spec.channels = Some(ChannelsSpec { base, views, ambiguity: None });
+    spec.channels = Some(ChannelsSpec { base, views, ambiguity: None, rests: rests(&model.views, 1) });
     let rest = if rows.rows > 0 { shaped(&mut spec, rows)? } else { rows.clone() };
     if rows.rows == 0 {
         fit_tails(&mut spec, &model.trial.rows)?;
@@ -163,6 +163,15 @@ fn tails(spec: &mut Spec) -> impl Iterator<Item = &mut Tails> {
     })
 }
 
+/// What the views of a file leave out; the first is view `first` of the file.
+fn rests(views: &[Fitted], first: usize) -> Vec<RestSpec> {
+    let of = |(index, view): (usize, &Fitted)| {
+        let rest = view.rest.as_ref()?;
+        Some(RestSpec { view: first + index, scales: rest.scales.clone(), gain: rest.gain })
+    };
+    views.iter().enumerate().filter_map(of).collect()
+}
+
 fn view(fitted: &Fitted) -> ViewSpec {
     ViewSpec {
         normalization: fitted.prepare.columns.as_ref().map(Scale::to_normalization),
@@ -220,6 +229,7 @@ fn spec(model: &Retrofitted, views: &[Fitted], info: Vec<(String, String)>) -> R
             },
             views: views[1..].iter().map(view).collect(),
             ambiguity: None,
+            rests: rests(views, 0),
         }),
         info,
         ..Spec::new(model.inputs, head, codes)
@@ -299,6 +309,50 @@ mod tests {
                 "{share} at {rate}, one sd is {}",
                 variance.sqrt()
             );
+        }
+    }
+
+    #[test]
+    fn what_no_axis_keeps_is_seen_all_the_same() {
+        // Three classes in two of twelve columns; the others vary little, about an offset.
+        let rows = |count: usize, offset: f32, random: &mut Random| -> Split {
+            let labels: Vec<u32> = (0..count).map(|_| random.below(3) as u32).collect();
+            let row = |&label: &u32| -> Vec<f32> {
+                let class = |column| if column == label { 9.0 } else { 0.0 };
+                let spread = |column| if column < 2 { 1.0 } else { 0.3 };
+                (0..12)
+                    .map(|column| offset + class(column) + spread(column) * random.normal() as f32)
+                    .collect()
+            };
+            let inputs = Table::from_rows(&labels.iter().map(row).collect::<Vec<_>>()).unwrap();
+            Split { inputs, targets: Targets::Classes { labels, count: 3 } }
+        };
+        // Nothing centres rows before they are brought to length 1.
+        for (norm, offset) in [(Norm::Raw, 500.0), (Norm::Columns, 500.0), (Norm::L2, 5.0)] {
+            let mut random = Random::new(2, "rest");
+            let (train, held_out) = (rows(600, offset, &mut random), rows(400, offset, &mut random));
+            let config = ViewConfig { norm, rank: Some(2), ridge: 1.0, codes: 2, ..ViewConfig::default() };
+            let model = Retrofitted::fit(&[config.clone(), config], &train, None, 0).unwrap();
+            let bytes = artifact(&model, Calibration::HeldOut(&held_out.inputs), Vec::new()).unwrap();
+            let file = AlignedBytes::from(&*bytes);
+            let held = file.model().unwrap();
+            assert!(held.has_rest(0) && held.has_rest(1) && !held.has_rest(2) && held.shape().dim == 3);
+            let device = device::scores(&bytes, &held_out.inputs).unwrap().uncertainty;
+            let (exact, latent) =
+                (model.views[0].exact(&held_out.inputs), model.views[0].latent(&held_out.inputs));
+            let fast = model.views[0].codes.uncertainty(&latent, model.views[0].alpha);
+            for ((a, b), c) in device.iter().zip(exact).zip(fast) {
+                assert!(
+                    (a - b).abs() <= 1e-4 * b.max(1.0) && (c - b).abs() <= 1e-2 * b.max(1.0),
+                    "{norm:?}: {a} {b} {c}"
+                );
+            }
+            // A sensor of a column that no axis keeps shows too much.
+            let mut broken = held_out.inputs.clone();
+            (0..broken.rows).for_each(|row| broken.values[row * 12 + 7] += 9.0);
+            let said = device::assessments(&bytes, &broken).unwrap();
+            let found = said.iter().filter(|a| a.verdict == Some(dab_core::Verdict::Unfamiliar)).count();
+            assert!(found > 390, "{norm:?}: {found}");
         }
     }
 

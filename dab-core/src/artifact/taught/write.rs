@@ -9,7 +9,7 @@ use crate::artifact::crc::{Crc, crc32c};
 use crate::artifact::error::ArtifactError;
 use crate::artifact::monitor;
 use crate::artifact::reader::sections;
-use crate::artifact::schema::{HEADER_LEN, MAX_CODES, MONITOR, TAUGHT_MINOR, schema_key};
+use crate::artifact::schema::{HEADER_LEN, MAX_CODES, MONITOR, minor, schema_key};
 use crate::codebook::CodebookView;
 use crate::isa::Baseline;
 use crate::linalg::dot::take;
@@ -113,7 +113,7 @@ pub(in crate::artifact) fn seal(
         }
     };
     let info_at = params_at + params.len();
-    put(10, &TAUGHT_MINOR.to_le_bytes());
+    put(10, &minor(features).to_le_bytes());
     for (at, value) in [(12, HEADER_LEN + body.len()), (36, params.len()), (40, info_at), (44, info.len())] {
         put(at, &u32::try_from(value).unwrap_or(u32::MAX).to_le_bytes());
     }

@@ -6,12 +6,13 @@
 //!
 //! It is a special case of E1–E7 with a constant encoder covariance: z = μ, Σ = Σ_κ = I, and the scale lies in the head.
 
+pub mod rest;
 pub mod view;
 pub mod whitening;
 
 use anyhow::{Context, Result, ensure};
 
-pub use view::{Codes, Fitted, Prepare, energy, spread_around};
+pub use view::{Codes, Fitted, Prepare, energy, leaves_axes_out, spread_around};
 pub use whitening::{Affine, Spread};
 
 use super::{logistic::Logistic, ridge::Ridge};
@@ -160,6 +161,9 @@ impl Retrofitted {
             if regression && dim < LEAST_AXES {
                 let missing = ((LEAST_AXES - dim) as f32).sqrt();
                 [&mut trial, &mut view].into_iter().for_each(|view| view.lift(missing));
+            }
+            if let Some(gain) = trial.rest_gain(&aside.inputs) {
+                [&mut trial, &mut view].into_iter().for_each(|view| view.add_rest(gain));
             }
             views.push(view);
             tried.push(trial);

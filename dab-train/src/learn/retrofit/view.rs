@@ -9,7 +9,10 @@
 
 use anyhow::Result;
 
-use super::whitening::{Affine, Spread};
+use super::{
+    rest::{self, Rest},
+    whitening::{Affine, Spread, WIDE},
+};
 use crate::{
     config::retrofit::{Norm, ViewConfig},
     data::{Scale, Table},
@@ -63,6 +66,14 @@ impl Prepare {
             *std = unit as f32;
         }
         scale
+    }
+
+    /// The same about the mean of the columns where nothing else brings rows near 0: squares of large offsets would drown what
+    /// lies outside of a view's axes.
+    fn centred(self, inputs: &Table) -> Self {
+        let mean = || inputs.column_stats().iter().map(|column| column.mean as f32).collect();
+        let centred = || Scale { mean: mean(), std: vec![1.0; inputs.cols] };
+        Self { columns: self.columns.or_else(|| (!self.l2).then(centred)), ..self }
     }
 
     /// x̂ of every row.
@@ -241,6 +252,11 @@ pub fn spread_around(
     Spread::fit(prepared, &codes.members(&latent), codes.means.rows)
 }
 
+/// Whether a view of so many axes, or of all without a number, leaves some of `columns` out: of wide inputs it always does.
+pub fn leaves_axes_out(axes: Option<usize>, columns: usize) -> bool {
+    axes.map_or(columns > WIDE, |axes| axes < columns)
+}
+
 /// One view, fitted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fitted {
@@ -256,6 +272,10 @@ pub struct Fitted {
     pub alpha: f64,
     /// z → outputs.
     pub decoder: Option<Affine>,
+    /// c: the mean of x̂.
+    pub centre: Vec<f64>,
+    /// The last axis, if it is what the others leave out.
+    pub rest: Option<Rest>,
 }
 
 impl Fitted {
@@ -270,7 +290,10 @@ impl Fitted {
         classes: usize,
         seed: u64,
     ) -> Result<Self> {
-        let prepare = Prepare::fit(config.norm, inputs);
+        let mut prepare = Prepare::fit(config.norm, inputs);
+        if leaves_axes_out(config.rank, inputs.cols) {
+            prepare = prepare.centred(inputs);
+        }
         let prepared = prepare.apply(inputs);
         let whole = Spread::fit(&prepared, labels, classes)?;
         let spread = spread_around(whole, &prepared, (labels, classes), config.codes, seed)?;
@@ -278,7 +301,29 @@ impl Fitted {
         let latent = head.apply(&prepared);
         let stream = format!("fit/codes/{}/{}", config.norm.name(), config.codes);
         let codes = Codes::fit(&latent, labels, classes, config.codes, seed, &stream);
-        Ok(Self { config: config.clone(), prepare, head, codes, alpha: config.alpha, decoder: None })
+        let (config, centre, alpha) = (config.clone(), spread.mean().to_vec(), config.alpha);
+        Ok(Self { config, prepare, head, codes, alpha, decoder: None, centre, rest: None })
+    }
+
+    /// What familiar rows ask for as the gain of the rest; none where the axes leave nothing out.
+    pub fn rest_gain(&self, familiar: &Table) -> Option<f32> {
+        let (axes, columns) = (self.head.outputs(), familiar.cols);
+        let out = || {
+            rest::gain(
+                &rest::squares(&self.head, &self.centre, &self.prepare.apply(familiar)),
+                columns - axes,
+            )
+        };
+        leaves_axes_out(Some(axes), columns).then(out)
+    }
+
+    /// Adds what the axes leave out as the last one. Codes are at 0 along it, and the decoder does not read it.
+    pub fn add_rest(&mut self, gain: f32) {
+        let rest = Rest::new(&self.head, gain);
+        self.head.weight.extend(self.centre.iter().map(|&c| c as f32));
+        self.head.bias.push((-0.5 * self.centre.iter().map(|c| c * c).sum::<f64>()) as f32);
+        self.widen();
+        self.rest = Some(rest);
     }
 
     /// Multiplies z and the codes: see [`Codes::scale`].
@@ -290,22 +335,33 @@ impl Fitted {
     /// Adds one axis along which every input is at `distance` from every code. All distances grow by the same number, so no
     /// two change their order, and none is 0.
     pub fn lift(&mut self, distance: f32) {
-        let wider = |values: &[f32], width: usize| -> Vec<f32> {
-            values.chunks(width.max(1)).flat_map(|row| row.iter().copied().chain([0.0])).collect()
-        };
-        let (dim, inputs) = (self.head.outputs(), self.head.weight.len() / self.head.outputs().max(1));
+        let inputs = self.head.weight.len() / self.head.outputs().max(1);
         self.head.weight.extend(std::iter::repeat_n(0.0, inputs));
         self.head.bias.push(distance);
+        self.widen();
+    }
+
+    /// One more axis of codes and decoder, at 0.
+    fn widen(&mut self) {
+        let dim = self.codes.means.cols;
+        let wider = |values: &[f32]| -> Vec<f32> {
+            values.chunks(dim.max(1)).flat_map(|row| row.iter().copied().chain([0.0])).collect()
+        };
         let means = &self.codes.means;
-        self.codes.means = Table { rows: means.rows, cols: dim + 1, values: wider(&means.values, dim) };
+        self.codes.means = Table { rows: means.rows, cols: dim + 1, values: wider(&means.values) };
         if let Some(decoder) = &mut self.decoder {
-            decoder.weight = wider(&decoder.weight, dim);
+            decoder.weight = wider(&decoder.weight);
         }
     }
 
     /// z of raw inputs.
     pub fn latent(&self, inputs: &Table) -> Table {
-        self.head.apply(&self.prepare.apply(inputs))
+        let prepared = self.prepare.apply(inputs);
+        let mut latent = self.head.apply(&prepared);
+        if let Some(rest) = &self.rest {
+            rest.apply(&prepared, &mut latent);
+        }
+        latent
     }
 
     /// u of raw inputs in f64, from the numbers that the file holds.
@@ -317,7 +373,7 @@ impl Fitted {
         let blocks = map_blocks(inputs.rows, BLOCK, |rows| {
             let score = |row: usize| {
                 let x = prepared.row(row);
-                let z: Vec<f64> = (0..dim)
+                let mut z: Vec<f64> = (0..dim)
                     .map(|i| {
                         let weights = &self.head.weight[i * cols..(i + 1) * cols];
                         let dot: f64 =
@@ -325,6 +381,9 @@ impl Fitted {
                         dot + f64::from(self.head.bias[i])
                     })
                     .collect();
+                if let Some(rest) = &self.rest {
+                    z[dim - 1] = f64::from(rest.gain) * rest.length(x, &z);
+                }
                 let distance = |mean: &[f32]| {
                     0.5 * mean.iter().zip(&z).map(|(&m, z)| (z - f64::from(m)).powi(2)).sum::<f64>()
                 };

@@ -27,7 +27,7 @@ const BLOCK: usize = 1024;
 /// The least variance of an axis, relative to the mean one: what f32 inputs can tell from rounding.
 const LEAST: f64 = 1e-9;
 /// More columns than this are not decomposed.
-const WIDE: usize = 512;
+pub(super) const WIDE: usize = 512;
 /// Rows whose span stands for wide inputs, at most.
 const SPAN: usize = 256;
 
@@ -188,24 +188,38 @@ impl Spread {
         Self { mean, vectors: basis * inside.vectors, mean_variance, ..inside }
     }
 
-    /// W and −W m for one ridge, with every axis or the `rank` leading ones.
+    /// W and −W m for one ridge, with every axis or the `rank` leading ones; the rows of W are orthogonal.
     pub fn whitening(&self, ridge: f64, rank: Option<usize>) -> Affine {
         match rank.filter(|&rank| rank < self.values.len()) {
-            Some(rank) => self.rotated(ridge, rank),
+            Some(rank) => {
+                let rows = self.leading(ridge, rank);
+                // A rotation of z changes no distance.
+                let turned = SymmetricEigen::new(&rows * rows.transpose()).eigenvectors.transpose();
+                self.affine(&(turned * rows))
+            }
             None => self.affine(&self.rows(&self.scale(ridge))),
         }
+    }
+
+    /// m: the mean of all rows.
+    pub fn mean(&self) -> &[f64] {
+        &self.mean
     }
 
     /// [`Spread::whitening`] with axes in the order of the inputs' variance along them: its first rows are those of a
     /// smaller rank.
     pub fn rotated(&self, ridge: f64, rank: usize) -> Affine {
+        self.affine(&self.leading(ridge, rank))
+    }
+
+    fn leading(&self, ridge: f64, rank: usize) -> DMatrix<f64> {
         let (axes, scale) = (self.values.len(), self.scale(ridge));
         let white = DMatrix::from_fn(axes, axes, |i, j| scale[i] * self.total[(i, j)] * scale[j]);
         let found = SymmetricEigen::new(white);
         let mut order: Vec<usize> = (0..axes).collect();
         order.sort_by(|&a, &b| found.eigenvalues[b].total_cmp(&found.eigenvalues[a]).then(a.cmp(&b)));
         let leading = DMatrix::from_fn(rank.min(axes), axes, |i, j| found.eigenvectors[(j, order[i])]);
-        self.affine(&(leading * self.rows(&scale)))
+        leading * self.rows(&scale)
     }
 
     /// One over the standard deviation along each axis, the ridge included.
