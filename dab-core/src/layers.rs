@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::linalg::dot::{IS_64_BIT, accumulate, fold, sum};
+use crate::linalg::dot::{IS_64_BIT, sum};
 use crate::scalar::{elu, gelu, silu, sqrt, tame, tanh};
 
 /// What follows an affine map. The order is the artifact's encoding: append only.
@@ -106,13 +106,20 @@ pub fn normalize_into(out: &mut [f32], x: &[f32], mean: &[f32], inverse_std: &[f
 /// Brings `x`, numbers of the domain, to length 1 in place; a vector of zeros stays as it is. `2 n` multiply-adds.
 #[cfg_attr(target_pointer_width = "64", inline(always))]
 pub fn unit(x: &mut [f32]) {
-    let square = sum(x, |x| x * x);
+    let square = squared_length(x);
     if square > 0.0 {
         let inverse = 1.0 / sqrt(square);
         for x in x {
             *x = tame(*x * inverse);
         }
     }
+}
+
+/// ‖x‖². One copy for all on a small machine.
+#[cfg_attr(target_pointer_width = "64", inline(always))]
+#[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+fn squared_length(x: &[f32]) -> f32 {
+    sum(x, |x| x * x)
 }
 
 /// Makes the last of a view's axes the rest: how far `x` lies outside of the others. Nothing happens where `rest` is empty.
@@ -124,15 +131,17 @@ pub fn unit(x: &mut [f32]) {
 /// With orthogonal rows w_i of the head, scale_i = 1/‖w_i‖, and c, −½‖c‖² for the last row and its bias, the root is the length
 /// of what is left of x − c when its parts along all w_i are taken away. `n + 2 d` multiply-adds.
 #[cfg_attr(target_pointer_width = "64", inline(always))]
+#[cfg_attr(not(target_pointer_width = "64"), inline(never))]
 pub fn rest_into(mean: &mut [f32], x: &[f32], rest: &[f32]) {
     let (Some((gain, scales)), Some((last, kept))) = (rest.split_last(), mean.split_last_mut()) else {
         return;
     };
-    let inside = fold(accumulate(kept, scales, |z, scale| {
-        let along = tame(tame(z) * scale);
-        along * along
-    }));
-    let square = sum(x, |x| x * x) - 2.0 * tame(*last) - inside;
+    let mut square = squared_length(x) - 2.0 * tame(*last);
+    // One after the other: they are few beside the weights of the head.
+    for (z, scale) in kept.iter().zip(scales) {
+        let along = tame(tame(*z) * scale);
+        square -= along * along;
+    }
     *last = if square > 0.0 { tame(sqrt(square) * gain) } else { 0.0 };
 }
 

@@ -313,15 +313,4 @@ impl fmt::Display for ArtifactError {
     }
 }
 
-impl ArtifactError {
-    /// The same of a value that lies `by` places further back in its part.
-    pub(super) fn moved(self, by: usize) -> Self {
-        match self {
-            Self::NonFinite { part, index } => Self::NonFinite { part, index: index + by },
-            Self::OutOfRange { part, index } => Self::OutOfRange { part, index: index + by },
-            other => other,
-        }
-    }
-}
-
 impl core::error::Error for ArtifactError {}

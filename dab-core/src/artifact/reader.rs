@@ -358,7 +358,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Model<'_>, ArtifactError> {
     if let Some(channels) = &mut channels {
         channels.weights = view_weights;
         if rest_views != 0 {
-            channels.rests = rest::values(rest_words, rest_views, &meta, &channels.meta)?;
+            channels.rests = rest::values(rest_words, rest_views)?;
         }
     }
     let taught =

@@ -35,35 +35,23 @@ pub(super) fn split<'a>(
 ) -> Result<(&'a [u8], &'a [u8], u32), ArtifactError> {
     let views = params.last_chunk().map_or(0, |&word| u32::from_le_bytes(word));
     limit("rest.views", views, (1 << channels.view_count()) - 1)?;
-    let dims = core::iter::once(meta.dim).chain(channels.views.iter().map(|view| view.dim));
     // At most four views of 1024 axes.
-    let words: u32 = dims.enumerate().map(|(view, dim)| if views >> view & 1 == 1 { dim } else { 0 }).sum();
-    let (words, found) = (words as usize + 1, params.len() / 4);
+    let mut words = 1 + if views & 1 == 1 { meta.dim } else { 0 };
+    for (place, view) in channels.views.iter().enumerate() {
+        words += if views >> place & 2 == 2 { view.dim } else { 0 };
+    }
+    let (words, found) = (words as usize, params.len() / 4);
     let short = ArtifactError::ParamCount { expected: words, found };
     let before = found.checked_sub(words).ok_or(short)?;
     let (params, words) = params.split_at_checked(4 * before).ok_or(short)?;
     Ok((params, words, views))
 }
 
-/// The rests, checked value by value: no scale is negative, every gain positive.
-pub(super) fn values<'a>(
-    words: &'a [u8],
-    views: u32,
-    meta: &Meta,
-    channels: &ChannelsMeta,
-) -> Result<Rests<'a>, ArtifactError> {
+/// The rests, checked value by value: none is negative.
+pub(super) fn values(words: &[u8], views: u32) -> Result<Rests<'_>, ArtifactError> {
     let words: &[f32] = bytemuck::try_cast_slice(words).map_err(|_| ArtifactError::Misaligned)?;
-    let mut params = Parameters::new(words);
-    let dims = core::iter::once(meta.dim).chain(channels.views.iter().map(|view| view.dim));
-    let mut index = 0;
-    for (_, dim) in dims.enumerate().filter(|(view, _)| views >> view & 1 == 1) {
-        let scales = (dim as usize).saturating_sub(1);
-        for (n, allowed) in [(scales, &Allowed::ALPHA), (1, &Allowed::POSITIVE)] {
-            params.next(n, Part::Rest, allowed).map_err(|e| e.moved(index))?;
-            index += n;
-        }
-    }
-    Ok(Rests { views, values: words.split_last().map_or(&[], |(_, values)| values) })
+    let count = words.len().saturating_sub(1);
+    Ok(Rests { views, values: Parameters::new(words).next(count, Part::Rest, &Allowed::ALPHA)? })
 }
 
 impl Rests<'_> {
