@@ -82,6 +82,13 @@ fn scatter(cells: &[Lanes], width: usize, rows: &mut [f32]) {
     }
 }
 
+#[inline(always)]
+fn add(sum: &mut Lanes, a: &Lanes, b: &Lanes) {
+    for lane in 0..LANES {
+        sum[lane] += a[lane] * b[lane];
+    }
+}
+
 impl Between<'_> {
     fn codes(&self) -> usize {
         self.code_log_det.len()
@@ -191,9 +198,7 @@ impl Kernel for Forward<'_, '_> {
             for j in 0..=i {
                 let mut sum = [0.0; LANES];
                 for k in 0..dim {
-                    for lane in 0..LANES {
-                        sum[lane] += rows.root[i * dim + k][lane] * rows.root[j * dim + k][lane];
-                    }
+                    add(&mut sum, &rows.root[i * dim + k], &rows.root[j * dim + k]);
                 }
                 rows.square[i * dim + j] = sum;
                 rows.square[j * dim + i] = sum;
@@ -209,9 +214,7 @@ impl Kernel for Forward<'_, '_> {
                 }
             }
             for (offset, pulled) in rows.offset.iter().zip(&rows.pulled) {
-                for lane in 0..LANES {
-                    sum[lane] += offset[lane] * pulled[lane];
-                }
+                add(&mut sum, offset, pulled);
             }
             let rest = of.code_log_det[code] - dim as f32;
             for lane in 0..LANES {
@@ -261,9 +264,7 @@ impl Kernel for Backward<'_, '_> {
             for j in 0..dim {
                 let mut sum = [0.0; LANES];
                 for k in 0..dim {
-                    for lane in 0..LANES {
-                        sum[lane] += rows.square[i * dim + k][lane] * rows.root[k * dim + j][lane];
-                    }
+                    add(&mut sum, &rows.square[i * dim + k], &rows.root[k * dim + j]);
                 }
                 root[i * dim + j] = sum;
             }
