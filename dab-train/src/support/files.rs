@@ -11,7 +11,7 @@ use anyhow::Context;
 use tempfile::TempPath;
 
 /// Bytes of a write: each one that ends within a page costs the system the clearing of the rest of it.
-const BUFFER: usize = 1 << 20;
+const BUFFER: usize = 1 << 18;
 
 /// A file in the making. Dropped without [`AtomicFile::commit`], it disappears.
 #[derive(Debug)]
