@@ -6,11 +6,17 @@
 //! ```
 //!
 //! burn's own optimisers keep their momentum private; a checkpoint that resumes to the same bits needs it, so the
-//! three rules are written here over plain tensors.
+//! three rules are written here over plain tensors. On the processor one loop does the same (`model/cpu/update.rs`).
 
 use burn::tensor::{Gradients, Tensor};
 
-use crate::config::{OptimiserConfig, Rule};
+use crate::{
+    config::{OptimiserConfig, Rule},
+    model::cpu::{
+        self,
+        update::{Adam, Nesterov, adam, nesterov},
+    },
+};
 
 /// Nesterov momentum of SGD.
 const MOMENTUM: f64 = 0.9;
@@ -75,22 +81,17 @@ impl Optimiser {
         }
         let both = parameters.into_iter().zip(steps).zip(&mut self.memory);
         for (index, ((parameter, gradient), memory)) in both.enumerate() {
-            let Some(mut gradient) = gradient else { continue };
+            let Some(gradient) = gradient else { continue };
             let rate = rate(index);
-            let mut value = parameter.clone().without_autodiff();
-            if self.decay > 0.0 && (self.decay_all || value.dims()[0] > 1) {
-                match self.rule {
-                    Rule::AdamW => value = value.mul_scalar(1.0 - 2.0 * self.decay * rate),
-                    Rule::Sgd | Rule::Adam => {
-                        gradient = gradient + value.clone().mul_scalar(2.0 * self.decay)
-                    }
-                }
-            }
-            let step = match self.rule {
-                Rule::Sgd => memory.nesterov(gradient),
-                Rule::Adam | Rule::AdamW => memory.adam(gradient, self.time),
+            let value = parameter.clone().without_autodiff();
+            let decays = self.decay_all || value.dims()[0] > 1;
+            let decay = if decays { 2.0 * self.decay } else { 0.0 };
+            let ours = cpu::is_ours(&value) && cpu::is_ours(&gradient);
+            let moved = match ours {
+                true => memory.in_one_pass(self.rule, value, gradient, rate, decay, self.time),
+                false => memory.by_tensors(self.rule, value, gradient, rate, decay, self.time),
             };
-            *parameter = (value - step.mul_scalar(rate)).autodiff().require_grad();
+            *parameter = moved.autodiff().require_grad();
         }
     }
 }
@@ -112,7 +113,70 @@ fn blend(x: Option<Tensor<2>>, a: f64, y: Tensor<2>, b: f64) -> Tensor<2> {
     x.map_or(y.clone(), |x| x.mul_scalar(a) + y)
 }
 
+/// 1 − βᵗ.
+fn correction(beta: f64, time: u64) -> f64 {
+    1.0 - beta.powf(time as f64)
+}
+
 impl Memory {
+    /// The parameter after a step; `decay` is 2 λ₂.
+    fn by_tensors(
+        &mut self,
+        rule: Rule,
+        mut value: Tensor<2>,
+        mut gradient: Tensor<2>,
+        rate: f64,
+        decay: f64,
+        time: u64,
+    ) -> Tensor<2> {
+        if decay > 0.0 {
+            match rule {
+                Rule::AdamW => value = value.mul_scalar(1.0 - decay * rate),
+                Rule::Sgd | Rule::Adam => gradient = gradient + value.clone().mul_scalar(decay),
+            }
+        }
+        let step = match rule {
+            Rule::Sgd => self.nesterov(gradient),
+            Rule::Adam | Rule::AdamW => self.adam(gradient, time),
+        };
+        value - step.mul_scalar(rate)
+    }
+
+    /// [`Memory::by_tensors`] on the processor: the same bits in one pass over the numbers.
+    fn in_one_pass(
+        &mut self,
+        rule: Rule,
+        value: Tensor<2>,
+        gradient: Tensor<2>,
+        rate: f64,
+        decay: f64,
+        time: u64,
+    ) -> Tensor<2> {
+        let moment = |kept: &mut Option<Tensor<2>>| kept.take().unwrap_or_else(|| gradient.zeros_like());
+        let first = moment(&mut self.first);
+        if rule == Rule::Sgd {
+            let by = Nesterov { rate: rate as f32, momentum: MOMENTUM as f32, decay: decay as f32 };
+            let [value, velocity] = nesterov(value, gradient, first, by);
+            self.first = Some(velocity);
+            return value;
+        }
+        let second = moment(&mut self.second);
+        let (shrink, added) = if rule == Rule::AdamW { (1.0 - decay * rate, 0.0) } else { (1.0, decay) };
+        let betas = [BETAS.0, BETAS.1];
+        let by = Adam {
+            rate: rate as f32,
+            keep: betas.map(|beta| beta as f32),
+            take: betas.map(|beta| (1.0 - beta) as f32),
+            correction: betas.map(|beta| correction(beta, time) as f32),
+            epsilon: EPSILON as f32,
+            shrink: shrink as f32,
+            decay: added as f32,
+        };
+        let [value, first, second] = adam(value, gradient, [first, second], by);
+        (self.first, self.second) = (Some(first), Some(second));
+        value
+    }
+
     fn nesterov(&mut self, gradient: Tensor<2>) -> Tensor<2> {
         let velocity = blend(self.first.take(), MOMENTUM, gradient.clone(), 1.0);
         self.first = Some(velocity.clone());
@@ -123,9 +187,8 @@ impl Memory {
         let first = blend(self.first.take(), BETAS.0, gradient.clone(), 1.0 - BETAS.0);
         let second = blend(self.second.take(), BETAS.1, gradient.square(), 1.0 - BETAS.1);
         (self.first, self.second) = (Some(first.clone()), Some(second.clone()));
-        let correction = |beta: f64| 1.0 - beta.powf(time as f64);
-        let scale = second.div_scalar(correction(BETAS.1)).sqrt().add_scalar(EPSILON);
-        first.div_scalar(correction(BETAS.0)) / scale
+        let scale = second.div_scalar(correction(BETAS.1, time)).sqrt().add_scalar(EPSILON);
+        first.div_scalar(correction(BETAS.0, time)) / scale
     }
 }
 
@@ -161,5 +224,32 @@ mod tests {
         assert!((minimise(Rule::Sgd, 0.1, None, 1) - 0.57).abs() < 1e-6);
         // Two gradients of −3 have norm 3√2; clipped to √2 each is −1.
         assert!((minimise(Rule::Sgd, 0.1, Some(2.0_f64.sqrt()), 1) - 0.19).abs() < 1e-6);
+    }
+
+    /// Numbers of several sizes, some of them 0.
+    fn numbers(seed: u64) -> Tensor<2> {
+        let mut random = crate::support::random::Random::new(seed, "step");
+        let each = |i: i32| if i % 11 == 0 { 0.0 } else { random.normal() as f32 * 10f32.powi(i % 7 - 4) };
+        let values: Vec<f32> = (0..6 * 17).map(each).collect();
+        Tensor::from_data(burn::tensor::TensorData::new(values, [6, 17]), &Device::flex())
+    }
+
+    #[test]
+    fn one_pass_has_the_bits_of_many() {
+        for rule in [Rule::Sgd, Rule::Adam, Rule::AdamW] {
+            for decay in [0.0, 0.02] {
+                let (mut ours, mut tensors) = (Memory::default(), Memory::default());
+                let (mut w, mut v) = (numbers(0), numbers(0));
+                for time in 1..=5 {
+                    w = ours.in_one_pass(rule, w, numbers(time), 0.01, decay, time);
+                    v = tensors.by_tensors(rule, v, numbers(time), 0.01, decay, time);
+                    assert_eq!(w.to_data(), v.to_data(), "{rule:?}, {decay}, step {time}");
+                }
+                let memory = |memory: Memory| [memory.first, memory.second].map(|m| m.map(Tensor::into_data));
+                let ([first, second], wanted) = (memory(ours), memory(tensors));
+                assert_eq!(first, wanted[0]);
+                assert_eq!(second, wanted[1]);
+            }
+        }
     }
 }

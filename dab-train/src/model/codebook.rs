@@ -14,6 +14,7 @@ use burn::tensor::{DType, Device, Tensor, activation::softmax};
 use nalgebra::DMatrix;
 
 use super::{
+    cpu,
     encoder::{Covariance, Encoding},
     product::Product,
     tensors::{Matrices, constant, on_host},
@@ -79,6 +80,9 @@ impl Codes {
 
     /// E5: π_x `[batch, codes]` from distances `[batch, codes]`. No gradient passes.
     pub fn assign(&self, distances: &Tensor<2>, alpha: f64) -> Tensor<2> {
+        if cpu::is_ours(distances) {
+            return cpu::bottleneck::assign(distances.clone(), self.log_prior.clone(), alpha);
+        }
         let distances = distances.clone().detach();
         // Distances to the nearest code: the same softmax, and finite when a far input saturates them all.
         let farther = distances.clone() - distances.min_dim(1);

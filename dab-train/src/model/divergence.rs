@@ -12,12 +12,20 @@
 
 use burn::tensor::Tensor;
 
-use super::{codebook::Codes, encoder::Encoding, product::Product, tensors::Matrices};
+use super::{codebook::Codes, cpu, encoder::Encoding, product::Product, tensors::Matrices};
 
 /// KL(p(z|x) ‖ q_κ) `[batch, codes]`. Differentiable in the encoding and in the codes' means.
 pub fn kl(encoding: &Encoding, codes: &Codes) -> Tensor<2> {
     let [batch, dim] = encoding.mean.dims();
     let count = codes.means.dims()[0];
+    if let (Matrices::Full(root), Matrices::Full(precision)) = (&encoding.root, &codes.precision)
+        && cpu::is_ours(root)
+        && cpu::bottleneck::fits(count, dim)
+    {
+        let own = [encoding.mean.clone(), encoding.log_det.clone()];
+        let theirs = [codes.means.clone(), codes.log_det.clone()];
+        return cpu::bottleneck::distances(own, root.clone(), theirs, precision.clone());
+    }
     let cov = encoding.cov(); // [batch, d] or [batch, d²]
     let (trace, square) = match &codes.precision {
         Matrices::Diagonal(precision) if codes.expand => {

@@ -13,6 +13,7 @@ use burn::tensor::{Tensor, activation};
 use serde::{Deserialize, Serialize};
 
 use super::{
+    cpu,
     product::Product,
     spectral,
     tensors::{Matrices, constant, indices, on_host},
@@ -99,6 +100,10 @@ impl Encoding {
                 let std = std(raw);
                 (Matrices::Diagonal(std.clone()), std.log().sum_dim(1).mul_scalar(2.0))
             }
+            Covariance::Spectral if cpu::is_ours(&raw) => {
+                let (root, log_det) = cpu::bottleneck::root(raw, dim);
+                (Matrices::Full(root), log_det)
+            }
             Covariance::Spectral => {
                 let (root, log_det) = spectral::root(symmetric(raw, dim));
                 (Matrices::Full(root), log_det)
@@ -176,7 +181,7 @@ impl Encoding {
 }
 
 /// Where entry (i, j), j ≤ i, of a triangle filled row by row lies.
-fn triangle(i: usize, j: usize) -> usize {
+pub(super) fn triangle(i: usize, j: usize) -> usize {
     i * (i + 1) / 2 + j
 }
 

@@ -13,7 +13,7 @@
 pub mod activation;
 pub mod codebook;
 pub mod conv;
-mod cpu;
+pub(crate) mod cpu;
 pub mod dense;
 pub mod divergence;
 pub mod encoder;

@@ -19,15 +19,15 @@ use crate::support::simd::Widest;
 /// Jacobi sweeps, at most. Convergence is quadratic: 8×8 needs 5 for full f32 precision, 7 for f64.
 const SWEEPS: usize = 8;
 /// Off-diagonal norm, relative to the matrix's, at which a dtype has nothing left to rotate away.
-const CONVERGED: (f64, f64) = (1e-9, 1e-15);
+pub(super) const CONVERGED: (f64, f64) = (1e-9, 1e-15);
 /// Eigenvalues closer than this, relative to their size, count as tied: below it the difference quotient
 /// loses more digits than f′ at the midpoint does.
-const TIE: f64 = 1e-3;
+pub(super) const TIE: f64 = 1e-3;
 /// Matrices that the CPU decomposes side by side: two registers' worth of AVX2.
-const LANES: usize = 8;
+pub(super) const LANES: usize = 8;
 
 /// One cell of each of these matrices.
-type Lanes = [f64; LANES];
+pub(super) type Lanes = [f64; LANES];
 
 /// f′(λ) = sign(λ) sigmoid(|λ| − 5); 0 at the kink.
 fn slope(values: Tensor<3>) -> Tensor<3> {
@@ -107,11 +107,11 @@ pub fn eigen(a: Tensor<3>) -> (Tensor<2>, Tensor<3>) {
 }
 
 /// Cyclic Jacobi in place: the matrices `a` become diagonal to `tolerance`, `v` their eigenvectors (columns).
-struct Jacobi<'a> {
-    a: &'a mut [Lanes],
-    v: &'a mut [Lanes],
-    dim: usize,
-    tolerance: f64,
+pub(super) struct Jacobi<'a> {
+    pub a: &'a mut [Lanes],
+    pub v: &'a mut [Lanes],
+    pub dim: usize,
+    pub tolerance: f64,
 }
 
 impl Kernel for Jacobi<'_> {

@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use tempfile::TempPath;
 
+/// Bytes of a write: each one that ends within a page costs the system the clearing of the rest of it.
+const BUFFER: usize = 1 << 18;
+
 /// A file in the making. Dropped without [`AtomicFile::commit`], it disappears.
 #[derive(Debug)]
 pub struct AtomicFile {
@@ -26,7 +29,7 @@ impl AtomicFile {
         let target = target.canonicalize().unwrap_or_else(|_| target.into());
         if target.metadata().is_ok_and(|m| !m.is_file() && !m.is_dir()) {
             let file = File::options().write(true).open(&target)?;
-            return Ok(Self { file: BufWriter::new(file), draft: None, target });
+            return Ok(Self { file: BufWriter::with_capacity(BUFFER, file), draft: None, target });
         }
         if target.is_dir() {
             return Err(io::ErrorKind::IsADirectory.into());
@@ -40,7 +43,7 @@ impl AtomicFile {
         #[cfg(unix)]
         draft.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
         let (file, draft) = draft.tempfile_in(folder)?.into_parts();
-        Ok(Self { file: BufWriter::new(file), draft: Some(draft), target })
+        Ok(Self { file: BufWriter::with_capacity(BUFFER, file), draft: Some(draft), target })
     }
 
     /// Writes `bytes` as the whole of `target`, which stays as it was where that fails.

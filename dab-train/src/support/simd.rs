@@ -1,7 +1,7 @@
 //! The core's kernels on the widest instructions that this processor has.
 //!
 //! `dab-core` is compiled for the baseline of its target; [`Widest`] calls its kernels from functions that
-//! are compiled for AVX2 (x86-64) or NEON (aarch64), chosen once, at run time. That changes the
+//! are compiled for AVX-512, AVX2 (x86-64) or NEON (aarch64), chosen once, at run time. That changes the
 //! speed and not the results: the order of every sum is fixed and nothing is fused, so the bits are those of
 //! [`Baseline`](dab_core::isa::Baseline).
 

@@ -124,16 +124,22 @@ impl<'a> ColumnScorer<'a> {
         self.put(None, VERDICTS.len() as i32 - 1);
     }
 
+    // Number by number: lists of options, one for each row, take longer than what is put into them.
     fn put(&mut self, found: Option<&Assessment>, verdict: i32) {
-        let scores = found.map_or([None; 5], |found| {
-            [Some(found.uncertainty), found.p_value, found.unfamiliarity, found.ambiguity, found.ambiguity_p]
-        });
-        let [nearest, class, next] =
-            found.map_or([None; 3], |found| [Some(found.nearest), found.class, found.runner_up]).map(whole);
-        let scores = scores.map(|score| score.unwrap_or(f32::NAN));
-        self.scores.iter_mut().zip(scores).for_each(|(column, score)| column.push(score));
-        let whole = [verdict, nearest, class, next];
-        self.whole.iter_mut().zip(whole).for_each(|(column, number)| column.push(number));
+        let [uncertainty, p_value, unfamiliarity, ambiguity, ambiguity_p] = &mut self.scores;
+        let [verdicts, nearest, class, runner_up] = &mut self.whole;
+        let score = |score: Option<f32>| score.unwrap_or(f32::NAN);
+        uncertainty.push(score(found.map(|found| found.uncertainty)));
+        p_value.push(score(found.and_then(|found| found.p_value)));
+        verdicts.push(verdict);
+        nearest.push(whole(found.map(|found| found.nearest)));
+        if self.columns.channels {
+            unfamiliarity.push(score(found.and_then(|found| found.unfamiliarity)));
+            ambiguity.push(score(found.and_then(|found| found.ambiguity)));
+            ambiguity_p.push(score(found.and_then(|found| found.ambiguity_p)));
+            class.push(whole(found.and_then(|found| found.class)));
+            runner_up.push(whole(found.and_then(|found| found.runner_up)));
+        }
         self.predicted.iter_mut().zip(&self.outputs).for_each(|(column, &output)| column.push(output));
     }
 

@@ -11,10 +11,10 @@
 mod folder;
 
 use std::fs::File;
-use std::io::{BufReader, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail, ensure};
 use arrow_array::RecordBatch;
@@ -45,8 +45,8 @@ use crate::data::rows::{
 use crate::export::model_file::ModelFile;
 use crate::support::{files::AtomicFile, parallel::in_order};
 
-/// Rows that are decoded together: a second or less of work for a core, and some megabytes.
-const BATCH: usize = 1 << 15;
+/// Rows that are decoded together: their inputs stay in a core's second cache until they are scored.
+const BATCH: usize = 1 << 13;
 /// Rows that one core scores together.
 const SHARE: usize = 1 << 11;
 /// Bytes of a block of rows of another format.
@@ -56,7 +56,7 @@ const BLOCKS: usize = 4;
 /// Rows of a row group that is made of rows that had none.
 const GROUP: usize = 1 << 18;
 /// Bytes of the file that are copied at once.
-const PIECE: usize = 1 << 20;
+const PIECE: usize = 1 << 18;
 
 /// What all files of a run share.
 struct Run<'a> {
@@ -158,7 +158,7 @@ impl Run<'_> {
             total += u64::try_from(group.num_rows()).unwrap_or_default();
         }
         let progress = super::progress_bar(true, ReadProgress { done: 0, total: Some(total), bytes: false });
-        let source = Copied(File::open(input)?);
+        let source = Copied::new(File::open(input)?);
         let (stop, mut count) = (AtomicBool::new(false), Count::default());
         // One more than can be worked on, so that writing does not make anyone wait.
         let window = rayon::current_num_threads() + 1;
@@ -311,26 +311,67 @@ struct Scored {
     count: Count,
 }
 
-/// A file whose columns are copied in large pieces: the library would copy 8 KB at a time.
-struct Copied(File);
+/// A file whose columns are copied in large pieces: the library would copy 8 KB at a time. Pieces use the same memory, one after the
+/// other: new memory has to be cleared by the system before it can be used.
+struct Copied {
+    file: File,
+    free: Arc<Mutex<Vec<u8>>>,
+}
+
+/// The bytes of a file from a place on.
+struct Pieces {
+    file: File,
+    piece: Vec<u8>,
+    at: usize,
+    free: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Copied {
+    fn new(file: File) -> Self {
+        Self { file, free: Arc::default() }
+    }
+}
 
 impl Length for Copied {
     fn len(&self) -> u64 {
-        Length::len(&self.0)
+        Length::len(&self.file)
     }
 }
 
 impl ChunkReader for Copied {
-    type T = BufReader<File>;
+    type T = Pieces;
 
     fn get_read(&self, start: u64) -> parquet::errors::Result<Self::T> {
-        let mut file = self.0.try_clone()?;
+        let mut file = self.file.try_clone()?;
         file.seek(SeekFrom::Start(start))?;
-        Ok(BufReader::with_capacity(PIECE, file))
+        // Empty while somebody else has it.
+        let mut piece = std::mem::take(&mut *self.free.lock().unwrap_or_else(PoisonError::into_inner));
+        piece.clear();
+        Ok(Pieces { file, piece, at: 0, free: self.free.clone() })
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
-        self.0.get_bytes(start, length)
+        self.file.get_bytes(start, length)
+    }
+}
+
+impl Read for Pieces {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if self.at == self.piece.len() {
+            self.piece.clear();
+            self.at = 0;
+            self.file.by_ref().take(PIECE as u64).read_to_end(&mut self.piece)?;
+        }
+        let count = out.len().min(self.piece.len() - self.at);
+        out[..count].copy_from_slice(&self.piece[self.at..self.at + count]);
+        self.at += count;
+        Ok(count)
+    }
+}
+
+impl Drop for Pieces {
+    fn drop(&mut self) {
+        *self.free.lock().unwrap_or_else(PoisonError::into_inner) = std::mem::take(&mut self.piece);
     }
 }
 

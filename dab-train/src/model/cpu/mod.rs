@@ -1,14 +1,21 @@
-//! Convolutions and batch norms on the processor, in f32: burn's own take three times as long as PyTorch's.
+//! What the processor computes in loops of our own, in f32. burn's convolutions and norms take three times as long as PyTorch's,
+//! and a small model spends its time between hundreds of operations on tiny tensors.
 //!
 //! ```text
 //! convolve      W ∗ x                                        taps.rs
 //! normalise     norm by the batch, activation behind it      norm.rs
+//! bottleneck    roots, distances, assignments                bottleneck.rs, root.rs, distances.rs
+//! update        steps of the optimisers                      update.rs
 //! ```
 //!
-//! Both are operations of burn's `flex` backend and of its gradients. On other devices, and in other types, the layers are burn's.
+//! All are operations of burn's `flex` backend and of its gradients. On other devices, and in other types, tensors are burn's.
 
+pub mod bottleneck;
+mod distances;
 mod norm;
+mod root;
 mod taps;
+pub mod update;
 
 use burn::backend::{
     AutodiffBackend, Backend, Dispatch, Flex, TensorMetadata,

@@ -3,7 +3,15 @@
 use burn::tensor::{activation, module::conv2d, ops::ConvOptions};
 
 use super::*;
-use crate::{model::tests::traced, support::random::Random};
+use crate::{
+    model::{
+        codebook::{Codebook, Codes},
+        divergence,
+        encoder::{Covariance, Encoding},
+        tests::traced,
+    },
+    support::random::Random,
+};
 
 /// Of the largest number: roundings of a sum of some thousand f32.
 const RELATIVE: f64 = 2e-6;
@@ -134,5 +142,94 @@ fn statistics_far_from_zero_lose_no_digits() {
     }
     for (found, wanted) in found_variance.iter().zip(numbers(variance)) {
         assert!((found / wanted - 1.0).abs() < 1e-5, "{found} {wanted}");
+    }
+}
+
+/// Codes with full covariances that lie apart.
+fn codes(count: usize, dim: usize, dtype: DType) -> Codes {
+    let mut random = Random::new(4, "codes");
+    let means = (0..count * dim).map(|_| random.normal() as f32).collect();
+    let mut book = Codebook::new(means, dim, Covariance::Spectral);
+    for (entry, value) in book.covs.iter_mut().enumerate() {
+        let (row, column) = (entry / dim % dim, entry % dim);
+        *value = if row == column { 0.5 + 0.1 * (entry % 7) as f32 } else { 0.1 / dim as f32 };
+    }
+    let priors: Vec<f64> = (1..=count).map(|code| code as f64).collect();
+    book.set_priors(&priors, 0.0);
+    book.tensors(&Device::flex(), dtype).tracked()
+}
+
+/// The head's numbers → root and ln|Σ| in one matrix, and the gradients of their product with noise.
+fn spectral_root(rows: usize, dim: usize, spread: f64, dtype: DType) -> Vec<Vec<f64>> {
+    let given = noise(7, [rows, Covariance::Spectral.outputs(dim)], dtype).mul_scalar(spread);
+    let layer = |[head]: [Tensor<2>; 1]| {
+        let [mean, root, log_det] = Encoding::new(head, dim, Covariance::Spectral).into_list();
+        Tensor::cat(vec![mean, root, log_det], 1)
+    };
+    traced([given], layer, |y| y.clone() * noise(9, y.dims(), dtype))
+}
+
+#[test]
+fn roots_and_their_gradients_are_those_of_the_tensors() {
+    // Fewer rows than lanes, as many, and some blocks of them; eigenvalues near 0, around the kink of softplus, and far beyond.
+    for (rows, dim) in [(1, 4), (8, 3), (27, 4), (11, 8), (5, 1)] {
+        for spread in [0.1, 3.0, 20.0] {
+            let wanted = spectral_root(rows, dim, spread, DType::F64);
+            assert_close(
+                &spectral_root(rows, dim, spread, DType::F32),
+                &wanted,
+                &format!("{rows} {dim} {spread}"),
+            );
+        }
+    }
+}
+
+#[test]
+fn repeated_eigenvalues_have_the_gradients_of_the_tensors() {
+    let found = [DType::F32, DType::F64].map(|dtype| {
+        // A = 3 I, 0, and one whose eigenvalues are tied but not equal.
+        let rows = [[3.0, 0.0, 3.0], [0.0, 0.0, 0.0], [7.0, 1e-4, 7.0001]];
+        let head = rows.map(|[a, b, c]| [0.1, -0.2, a, b, c]);
+        let device = Device::flex().autodiff();
+        let head = Tensor::<2>::from_data(head, &device).cast(dtype);
+        let layer = |[head]: [Tensor<2>; 1]| {
+            let [mean, root, log_det] = Encoding::new(head, 2, Covariance::Spectral).into_list();
+            Tensor::cat(vec![mean, root, log_det], 1)
+        };
+        traced([head], layer, |y| y.clone() * noise(9, y.dims(), dtype))
+    });
+    assert_close(&found[0], &found[1], "tied");
+}
+
+#[test]
+fn distances_and_their_gradients_are_those_of_the_tensors() {
+    for (rows, dim, count) in [(1, 1, 1), (16, 4, 2), (37, 4, 3), (21, 8, 10)] {
+        let both = [DType::F32, DType::F64].map(|dtype| {
+            let head = noise(7, [rows, Covariance::Cholesky.outputs(dim)], dtype).mul_scalar(2.0);
+            let Codes { means, .. } = codes(count, dim, dtype);
+            let layer = |[head, means]: [Tensor<2>; 2]| {
+                let encoding = Encoding::new(head, dim, Covariance::Cholesky);
+                divergence::kl(&encoding, &Codes { means, ..codes(count, dim, dtype) })
+            };
+            traced([head, means], layer, |y| y.clone() * noise(9, y.dims(), dtype))
+        });
+        assert_close(&both[0], &both[1], &format!("{rows} {dim} {count}"));
+    }
+}
+
+#[test]
+fn many_codes_and_dimensions_are_left_to_matrix_products() {
+    assert!(bottleneck::fits(2, 4) && bottleneck::fits(10, 8) && bottleneck::fits(16, 16));
+    assert!(!bottleneck::fits(17, 16) && !bottleneck::fits(1, 17));
+}
+
+#[test]
+fn assignments_are_those_of_the_tensors() {
+    for (rows, count) in [(1, 1), (5, 2), (9, 37)] {
+        let both = [DType::F32, DType::F64].map(|dtype| {
+            let distances = noise(3, [rows, count], dtype).mul_scalar(10.0);
+            numbers(codes(count, 2, dtype).assign(&distances, 1.5))
+        });
+        assert_close(&both[..1], &both[1..], &format!("{rows} {count}"));
     }
 }
