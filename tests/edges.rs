@@ -7,7 +7,12 @@ use dab_core::artifact::writer::{CalibrationSpec, Normalization, Spec, SpecError
 use dab_core::artifact::{AlignedBytes, ArtifactError, Part};
 use dab_core::codebook::{CodebookView, PrecisionLayout};
 use dab_core::ellipse::{Ellipse, EllipseError, EllipseView};
-use dab_core::monitor::Config;
+use dab_core::explore::{self, Exploration, Schedule};
+use dab_core::gaussian::Spread;
+use dab_core::guard::Guard;
+use dab_core::layers::softmax;
+use dab_core::memory::{self, Head, MemoryError, MemoryView, Width, std_of, stds_into};
+use dab_core::monitor::{Config, State};
 use dab_core::{CovarianceKind, Model, Rates};
 use dab_tests::attack::{CHOLESKY, MLP, SPECTRAL, VIEWS, changed, parts};
 use dab_tests::patch::{HEADER, Parts, seal, word};
@@ -396,4 +401,95 @@ fn every_byte_between_the_sections_is_zero() {
         let found = Model::from_bytes(AlignedBytes::from(&*bytes).as_slice()).err();
         assert_eq!(found, Some(ArtifactError::Padding { offset: at }));
     }
+}
+
+#[test]
+fn a_bonus_is_measured_in_deviations_and_clipped_on_both_sides() {
+    let config =
+        explore::Config { schedule: Schedule::Constant { start: 1.0 }, clip: 2.0, centered: true, warmup: 2 };
+    let mut bonus = Exploration::new(config).expect("a configuration");
+    // f32::MAX is what a failed assessment has: it teaches nothing.
+    for u in [0.0, f32::MAX, 8.0, f32::NAN, f32::INFINITY] {
+        bonus.update(u);
+    }
+    // Mean 4, and a deviation of 4 or, of a sample, 4 √2.
+    let one = bonus.compute(8.0, 0);
+    assert!((0.7..=1.0).contains(&one), "{one}");
+    assert!((bonus.compute(6.0, 0) - 0.5 * one).abs() < 1e-6);
+    assert_eq!([1000.0, -1000.0].map(|u| bonus.compute(u, 0)), [2.0, -2.0]);
+    // Equal uncertainties have no deviation: the bonus is in nats.
+    let mut equal = Exploration::new(config).expect("a configuration");
+    (0..4).for_each(|_| equal.update(3.0));
+    assert_eq!(equal.compute(4.5, 0), 1.5);
+    let falling = Schedule::Exponential { start: 1.0, end: 0.25, steps: 10 };
+    assert!((falling.weight(10) - (0.25 + 0.75 * (-1f32).exp())).abs() < 1e-6);
+}
+
+#[test]
+fn probabilities_of_classes_sum_to_1_with_equal_ones_for_equal_logits() {
+    let mut logits = [3.0, 3.0, -1.0, 80.0, 80.0, 80.0, 80.0];
+    softmax(&mut logits);
+    assert!(logits[3..].iter().all(|p| (p - 0.25).abs() < 1e-6), "{logits:?}");
+    assert!((logits.iter().sum::<f32>() - 1.0).abs() < 1e-6);
+}
+
+#[test]
+fn a_decision_is_nominal_when_its_state_is() {
+    let artifact = AlignedBytes::from(&*mlp().to_bytes().expect("a model"));
+    let model = artifact.model().expect("a model");
+    let mut scratch = vec![0.0; model.scratch_len()];
+    let mut seen = [false; 2];
+    let mut guard = Guard::new(&model, Config::plain(1e9)).expect("a configuration");
+    for now in 0..40 {
+        let decision = guard.assess(now, if now < 30 { &[0.0; 4] } else { &[f32::NAN; 4] }, &mut scratch);
+        assert_eq!(decision.is_nominal(), decision.state == State::Nominal);
+        seen[usize::from(decision.is_nominal())] = true;
+    }
+    assert_eq!(seen, [true; 2]);
+}
+
+#[test]
+fn a_memory_counts_its_codes_and_removes_the_one_that_is_meant() {
+    let config = memory::Config { spawn: 1.0, ..memory::Config::DEFAULT };
+    let mut head = Head::new(config).expect("a configuration");
+    let mut floats = vec![0.0; memory::storage_len(5, 1)];
+    let mut memory = MemoryView::new(&mut head, 5, 1, &mut floats).expect("memory");
+    assert!(memory.is_empty() && memory.capacity() == 5 && memory.dim() == 1 && memory.total() == 0.0);
+    let mean = |memory: &MemoryView<'_>| memory.codes().means.to_vec();
+    for x in [10.0, 20.0, 30.0] {
+        let novelty = memory.teach(&[x], Width::Std(&[1.0]), None).expect("room");
+        assert!(novelty.spawned, "{novelty:?}");
+    }
+    let again = memory.teach(&[20.0], Width::Std(&[1.0]), None).expect("room");
+    assert!(!again.spawned && again.nearest == 1, "{again:?}");
+    memory.observe(&[-10.0], Width::Std(&[1.0])).expect("finite");
+    memory.observe(&[-20.0], Width::Std(&[1.0])).expect("finite");
+    assert!(!memory.is_empty() && memory.len() == 5 && memory.pinned() == 3);
+    assert_eq!(mean(&memory), [10.0, 20.0, 30.0, -10.0, -20.0]);
+    assert_eq!(memory.total(), 6.0);
+    // The last taught code gets the number; what was observed closes the gap.
+    memory.remove(0).expect("a taught code");
+    assert_eq!(mean(&memory), [30.0, 20.0, -20.0, -10.0]);
+    assert_eq!((memory.len(), memory.pinned()), (4, 2));
+    assert_eq!(memory.remove(2), Err(MemoryError::Index { index: 2, pinned: 2 }));
+    memory.remove(1).expect("a taught code");
+    assert_eq!(mean(&memory), [30.0, -10.0, -20.0]);
+    memory.clear();
+    assert_eq!(mean(&memory), [30.0]);
+}
+
+#[test]
+fn deviations_are_those_of_the_spread() {
+    assert_eq!([std_of(4.0), std_of(0.25)], [0.5, 2.0]);
+    let stds = |spread: Spread<'_>| {
+        let mut out = [f32::NAN; 2];
+        stds_into(spread, &mut out);
+        out
+    };
+    assert_eq!(stds(Spread::Identity), [1.0; 2]);
+    assert_eq!(stds(Spread::Diagonal(&[9.0, 0.25])), [3.0, 0.5]);
+    assert_eq!(stds(Spread::Full { factor: &[3.0, 0.0, 3.0, 4.0], lower: true }), [3.0, 5.0]);
+    // The ends of the numeric domain: 2^±25 is the root of 2^±50.
+    let (large, small) = ((1u64 << 25) as f32, 1.0 / (1u64 << 25) as f32);
+    assert_eq!(stds(Spread::Diagonal(&[f32::MAX, 0.0])), [large, small]);
 }
