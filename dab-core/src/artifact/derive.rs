@@ -188,7 +188,10 @@ mod tests {
         assert_eq!(bytes, [127, -2, 4, 0, -127, 0, 1, 2, 0, 0, 0, 0]);
         // The smallest scale that there is, and less.
         let smallest = 127.0 * SMALLEST;
-        assert_eq!(quantised(&[smallest, smallest.next_down()], 1), (alloc::vec![SMALLEST, 0.0], alloc::vec![127, 0]));
+        assert_eq!(
+            quantised(&[smallest, smallest.next_down()], 1),
+            (alloc::vec![SMALLEST, 0.0], alloc::vec![127, 0])
+        );
     }
 
     #[test]
