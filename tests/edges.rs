@@ -3,6 +3,7 @@
 
 use dab_core::artifact::info::{INPUT_NAMES, OUTPUT_NAMES, read_info};
 use dab_core::artifact::monitor::set_monitor;
+use dab_core::artifact::taught::add_taught;
 use dab_core::artifact::writer::{CalibrationSpec, Normalization, Spec, SpecError, WeightKind};
 use dab_core::artifact::{AlignedBytes, ArtifactError, Part};
 use dab_core::codebook::{CodebookView, PrecisionLayout};
@@ -492,4 +493,105 @@ fn deviations_are_those_of_the_spread() {
     // The ends of the numeric domain: 2^±25 is the root of 2^±50.
     let (large, small) = ((1u64 << 25) as f32, 1.0 / (1u64 << 25) as f32);
     assert_eq!(stds(Spread::Diagonal(&[f32::MAX, 0.0])), [large, small]);
+}
+
+#[test]
+fn the_cost_of_a_call_is_counted_from_its_shape() {
+    let count = |spec: &Spec| {
+        let artifact = AlignedBytes::from(&*spec.to_bytes().expect("a model"));
+        artifact.model().expect("a model").multiply_adds()
+    };
+    // Three dimensions, two codes, a square head: head + encoder + codes.
+    let of_kind = |kind| count(&bare(&mut Random(5), kind, 3, 2, 1.0));
+    assert_eq!(of_kind(CovarianceKind::Diagonal), 6 * 6 + 3 + 2 * 6);
+    assert_eq!(of_kind(CovarianceKind::Cholesky), 9 * 9 + 2 * (10 + 6 + 3));
+    // Five sweeps over three pairs, each of which turns twelve times three numbers.
+    assert_eq!(of_kind(CovarianceKind::Spectral), 9 * 9 + 5 * 3 * 36 + 9 + 2 * (18 + 6 + 3));
+    assert_eq!(of_kind(CovarianceKind::Constant), 3 * 3 + 2 * 3);
+    // Three layers, head, encoder, five codes, decoder.
+    let mut spec = mlp();
+    assert_eq!(count(&spec), 4 * 6 + 36 + 36 + 36 + 3 + 5 * 6 + 3 * 2);
+    spec.layers.truncate(1);
+    spec.layers.push(norm(&mut Random(2), 6, dab_core::Activation::Identity));
+    assert_eq!(count(&spec), 4 * 6 + 4 * 6 + 36 + 3 + 5 * 6 + 3 * 2);
+    // Two taught codes: two multiply-adds a dimension.
+    let mut head = Head::new(memory::Config::DEFAULT).expect("a configuration");
+    let mut floats = vec![0.0; memory::storage_len(2, 3)];
+    let mut memory = MemoryView::new(&mut head, 2, 3, &mut floats).expect("memory");
+    for x in [1.0, 50.0] {
+        memory.teach(&[x; 3], Width::Std(&[1.0; 3]), None).expect("room");
+    }
+    let bytes = mlp().to_bytes().expect("a model");
+    let taught = AlignedBytes::from(&*add_taught(&bytes, &memory.codes(), &[]).expect("a model"));
+    assert_eq!(taught.model().expect("a model").multiply_adds(), count(&mlp()) + 2 * 2 * 3);
+}
+
+#[test]
+fn what_a_memory_keeps_forgets_and_refuses_has_ends() {
+    let config = |change: fn(&mut memory::Config)| {
+        let mut config = memory::Config::DEFAULT;
+        change(&mut config);
+        Head::new(config).is_ok()
+    };
+    assert!(config(|c| c.keep = 1.0) && config(|c| c.keep = SMALLEST));
+    assert!(
+        !config(|c| c.keep = 0.0) && !config(|c| c.keep = -0.5) && !config(|c| c.keep = 1.0f32.next_up())
+    );
+    assert!(!config(|c| c.keep = SMALLEST.next_down()));
+
+    // Half of a count is forgotten with every observation; below 1/1024 the place is free.
+    let head = memory::Config { keep: 0.5, spawn: 1.0, ..memory::Config::DEFAULT };
+    let mut head = Head::new(head).expect("a configuration");
+    let mut floats = vec![0.0; memory::storage_len(2, 1)];
+    let mut memory = MemoryView::new(&mut head, 2, 1, &mut floats).expect("memory");
+    memory.observe(&[0.0], Width::Std(&[1.0])).expect("finite");
+    for _ in 0..10 {
+        memory.observe(&[100.0], Width::Std(&[1.0])).expect("finite");
+    }
+    assert_eq!(memory.codes().priors[0], 1.0 / 1024.0, "at 1/1024 it is still known");
+    memory.observe(&[100.0], Width::Std(&[1.0])).expect("finite");
+    assert_eq!(memory.codes().priors[0], 0.0);
+    // The free place is used again.
+    assert!(memory.observe(&[-100.0], Width::Std(&[1.0])).expect("finite").spawned);
+    assert_eq!(memory.codes().means, [-100.0, 100.0]);
+
+    // A full memory: what is far from a taught code moves the nearest observed one.
+    let config = memory::Config { spawn: 1.0, ..memory::Config::DEFAULT };
+    let mut head = Head::new(config).expect("a configuration");
+    let mut floats = vec![0.0; memory::storage_len(3, 1)];
+    let mut memory = MemoryView::new(&mut head, 3, 1, &mut floats).expect("memory");
+    memory.teach(&[0.0], Width::Std(&[1.0]), None).expect("room");
+    for x in [100.0, -100.0] {
+        memory.observe(&[x], Width::Std(&[1.0])).expect("finite");
+    }
+    let found = memory.observe(&[-10.0], Width::Std(&[1.0])).expect("finite");
+    assert!(found.nearest == 0 && !found.spawned, "{found:?}");
+    assert_eq!(memory.codes().means, [0.0, 100.0, -55.0]);
+    // A distance of `spawn` to the bit is not far: ½ x² = 1 for x = √2 is not exact, 2 nats for x = 2 are.
+    let config = memory::Config { spawn: 2.0, ..memory::Config::DEFAULT };
+    let mut head = Head::new(config).expect("a configuration");
+    let mut floats = vec![0.0; memory::storage_len(3, 1)];
+    let mut memory = MemoryView::new(&mut head, 3, 1, &mut floats).expect("memory");
+    memory.observe(&[0.0], Width::Std(&[1.0])).expect("finite");
+    assert!(!memory.observe(&[2.0], Width::Std(&[1.0])).expect("finite").spawned);
+}
+
+#[test]
+fn rates_of_ambiguity_and_known_answers_are_checked() {
+    let artifact = parts(VIEWS).join();
+    let mut model = artifact.model().expect("a model");
+    assert!(model.set_ambiguity_rate(0.5).is_ok());
+    for rate in [0.0, 1.0, -1.0, f32::NAN, 1e-9] {
+        assert!(model.set_ambiguity_rate(rate).is_err(), "{rate}");
+    }
+    let mut plain = parts(MLP);
+    let mut scratch = vec![0.0; 256];
+    assert_eq!(plain.join().model().expect("a model").self_test(&mut scratch), Ok(()));
+    plain.part(Part::SelfTestAnswers)[1] += 1.0;
+    assert!(plain.join().model().expect("a model").self_test(&mut scratch).is_err());
+    let mut none = parts(SPECTRAL).join();
+    let mut model = none.model().expect("a model");
+    assert!(model.set_ambiguity_rate(0.5).is_err() && model.set_rates(Rates::for_held_out(30)).is_err());
+    none = parts(MLP).join();
+    assert!(none.model().expect("a model").taught().is_none());
 }
