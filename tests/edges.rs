@@ -3,9 +3,10 @@
 
 use dab_core::artifact::info::{INPUT_NAMES, OUTPUT_NAMES, read_info};
 use dab_core::artifact::monitor::set_monitor;
+use dab_core::artifact::schema::{Form, Task};
 use dab_core::artifact::taught::add_taught;
 use dab_core::artifact::writer::{CalibrationSpec, Normalization, Spec, SpecError, WeightKind};
-use dab_core::artifact::{AlignedBytes, ArtifactError, Part};
+use dab_core::artifact::{self, AlignedBytes, ArtifactError, Part};
 use dab_core::codebook::{CodebookView, PrecisionLayout};
 use dab_core::ellipse::{Ellipse, EllipseError, EllipseView};
 use dab_core::explore::{self, Exploration, Schedule};
@@ -13,7 +14,7 @@ use dab_core::gaussian::Spread;
 use dab_core::guard::Guard;
 use dab_core::layers::softmax;
 use dab_core::memory::{self, Head, MemoryError, MemoryView, Width, std_of, stds_into};
-use dab_core::monitor::{Config, State};
+use dab_core::monitor::{Config, Monitor, State};
 use dab_core::{CovarianceKind, Model, Rates};
 use dab_tests::attack::{CHOLESKY, MLP, SPECTRAL, VIEWS, changed, parts};
 use dab_tests::patch::{HEADER, Parts, seal, word};
@@ -594,4 +595,106 @@ fn rates_of_ambiguity_and_known_answers_are_checked() {
     assert!(model.set_ambiguity_rate(0.5).is_err() && model.set_rates(Rates::for_held_out(30)).is_err());
     none = parts(MLP).join();
     assert!(none.model().expect("a model").taught().is_none());
+}
+
+#[test]
+fn views_and_ambiguity_keep_to_their_limits() {
+    let views = |change: fn(&mut dab_core::artifact::schema::ChannelsMeta)| {
+        changed(VIEWS, |p| change(p.channels.as_mut().expect("channels")))
+    };
+    let limit = |field, value, max| Some(ArtifactError::Limit { field, value, max });
+    assert_eq!(views(|c| c.views[0].dim = 0), limit("views.dim", 0, 1024));
+    assert_eq!(views(|c| c.views[1].codes = 65_537), limit("views.codes", 65_537, 65_536));
+    assert_eq!(
+        views(|c| c.ambiguity.as_mut().expect("a table").held_out = 0),
+        limit("ambiguity.held_out", 0, u32::MAX)
+    );
+    assert_eq!(
+        views(|c| c.ambiguity.as_mut().expect("a table").rate = 2f32.to_le_bytes()),
+        Some(ArtifactError::Rates)
+    );
+    let order = changed(VIEWS, |p| p.part(Part::AmbiguityScores).reverse());
+    assert_eq!(order, Some(ArtifactError::CalibrationOrder { index: 1 }));
+    // Energies need classes.
+    for form in Form::ALL {
+        let found = changed(VIEWS, |p| {
+            p.meta.decoder.as_mut().expect("a decoder").task = Task::Regression;
+            let channels = p.channels.as_mut().expect("channels");
+            channels.base.form = form;
+            channels.ambiguity = None;
+            let points = parts(VIEWS).channels.and_then(|c| c.ambiguity).map_or(0, |a| usize::from(a.points));
+            p.params.truncate(p.params.len() - 2 * points);
+        });
+        let energy = form != Form::Distance;
+        assert_eq!(
+            found == Some(ArtifactError::Channels { field: "base.form" }),
+            energy,
+            "{form:?}: {found:?}"
+        );
+    }
+}
+
+#[test]
+fn a_flipped_bit_is_found_without_loading_the_model() {
+    let sound = parts(VIEWS).join();
+    assert_eq!(artifact::check(sound.as_slice()), Ok(()));
+    for at in [0, 9, 70, sound.as_slice().len() - 1] {
+        let mut bytes = sound.as_slice().to_vec();
+        bytes[at] ^= 4;
+        assert!(artifact::check(AlignedBytes::from(&*bytes).as_slice()).is_err(), "byte {at}");
+    }
+}
+
+#[test]
+fn means_of_a_later_view_are_found() {
+    let mut spec = specs::views();
+    spec.normalization = None;
+    let views = &mut spec.channels.as_mut().expect("channels").views;
+    for view in &mut *views {
+        view.normalization = None;
+    }
+    let inputs = spec.inputs;
+    let mean: Vec<f32> = (0..inputs).map(|i| i as f32).collect();
+    views[1].normalization = Some(Normalization { mean: mean.clone(), std: vec![1.0; inputs] });
+    let artifact = AlignedBytes::from(&*spec.to_bytes().expect("a model"));
+    let means = artifact.model().expect("a model").means().expect("means of the second view");
+    assert_eq!(
+        (0..inputs).map(|i| means.get(i)).collect::<Vec<_>>(),
+        mean.into_iter().map(Some).collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn a_saved_memory_needs_its_room_and_taught_codes_the_dimension() {
+    let mut head = Head::new(memory::Config::DEFAULT).expect("a configuration");
+    let mut floats = vec![0.0; memory::storage_len(2, 2)];
+    let mut memory = MemoryView::new(&mut head, 2, 2, &mut floats).expect("memory");
+    memory.teach(&[1.0; 2], Width::Std(&[1.0; 2]), None).expect("room");
+    let needed = memory.saved_len();
+    let short = memory.save(&mut vec![0; needed - 2]);
+    assert_eq!(short, Err(MemoryError::Storage { needed: needed / 4, found: needed / 4 - 1 }));
+    let bytes = mlp().to_bytes().expect("a model");
+    let error = ArtifactError::Limit { field: "taught.codes", value: 1, max: 65_536 };
+    assert_eq!(add_taught(&bytes, &memory.codes(), &[]).err(), Some(error));
+}
+
+#[test]
+fn a_monitor_at_the_ends_of_its_clock_and_votes() {
+    let config = Config { timeout: i32::MAX as u32, ..Config::plain(1.0) };
+    assert!(Monitor::new(config).is_ok());
+    assert!(Monitor::new(Config { timeout: 1 << 31, ..config }).is_err());
+    // Half of the counter's range is the longest step forwards.
+    let mut monitor = Monitor::new(Config { timeout: 0, ..config }).expect("a configuration");
+    for now in 0..9 {
+        let _ = monitor.observe(now, 0.0);
+    }
+    assert_eq!(monitor.observe(8 + i32::MAX as u32, 0.0), State::Nominal);
+    assert_ne!(monitor.poll(7), State::Nominal, "one tick more is a step back");
+    // Votes: what is high, and what is rejected.
+    let mut monitor = Monitor::new(Config::plain(1.0)).expect("a configuration");
+    for (now, score) in [0.0, 5.0, f32::NAN, 0.5].into_iter().enumerate() {
+        let _ = monitor.observe(now as u32, score);
+    }
+    let seen = monitor.statistics();
+    assert_eq!((seen.inputs, seen.votes, seen.rejected), (4, 2, 1));
 }
