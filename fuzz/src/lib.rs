@@ -41,6 +41,7 @@ mod support {
     pub mod parallel;
     pub mod random;
     pub mod settings;
+    pub mod text;
 }
 
 #[cfg(feature = "readers")]

@@ -186,6 +186,24 @@ mod tests {
             quantised(&[127.0, -2.5, 3.5, 0.5, -254.0, 0.0, 2.9, 3.0, 1e-20, 0.0, 0.0, 0.0], 4);
         assert_eq!(scales, [1.0, 2.0, 0.0]);
         assert_eq!(bytes, [127, -2, 4, 0, -127, 0, 1, 2, 0, 0, 0, 0]);
+        // The smallest scale that there is, and less.
+        let smallest = 127.0 * SMALLEST;
+        assert_eq!(
+            quantised(&[smallest, smallest.next_down()], 1),
+            (alloc::vec![SMALLEST, 0.0], alloc::vec![127, 0])
+        );
+    }
+
+    #[test]
+    fn a_long_table_keeps_its_upper_tail_and_ever_fewer_below() {
+        let mut table: Vec<(f32, usize)> = (0..100).rev().map(|above| (-(above as f32), above)).collect();
+        thin(&mut table, 8);
+        // 2 · 49.5^(i/5): the first quarter is whole, the last is the lowest score.
+        let above: Vec<usize> = table.iter().rev().map(|&(_, above)| above).collect();
+        assert_eq!(above, [0, 1, 2, 4, 10, 21, 45, 99]);
+        let mut table: Vec<(f32, usize)> = (0..8).map(|i| (i as f32, 7 - i)).collect();
+        thin(&mut table, 8);
+        assert_eq!(table.len(), 8);
     }
 
     #[test]

@@ -295,6 +295,12 @@ mod tests {
     use proptest::prelude::*;
     use std::{vec, vec::Vec};
 
+    #[test]
+    fn the_number_of_sweeps_is_part_of_the_bits() {
+        let found = [0, 1, 2, 3, 4, 5, 8, 9, 16, 17, 32, 33, 64].map(sweeps);
+        assert_eq!(found, [0, 0, 3, 5, 5, 7, 7, 8, 8, 10, 10, 11, 11]);
+    }
+
     /// Eigenvalues that trouble eigen-solvers, from uniform numbers `r` in (−1, 1).
     fn spectrum(family: usize, i: usize, r: f64) -> f64 {
         let alternate = |even, odd| if i.is_multiple_of(2) { even } else { odd };

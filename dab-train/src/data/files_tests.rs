@@ -183,6 +183,18 @@ fn sizes_that_a_header_states_are_not_believed() {
 }
 
 #[test]
+fn brackets_within_brackets_do_not_keep_the_reader_busy() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.npy");
+    let source = FilePart::parse(path.to_str().unwrap());
+    for bracket in ["{", "(", "["] {
+        std::fs::write(&path, npy(&format!("{{'descr': {}", bracket.repeat(60)), b"")).unwrap();
+        let error = format!("{:#}", table(&source, None).unwrap_err());
+        assert!(error.contains("the header opens 61 brackets, allowed are 8"), "{error}");
+    }
+}
+
+#[test]
 fn one_layer_of_gzip_is_unpacked() {
     let pack = |bytes: &[u8]| {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());

@@ -1,10 +1,16 @@
 //! Counts in sentences.
 
-use indicatif::HumanCount;
-
 /// A count with its thousands apart.
 pub fn grouped(n: u64) -> String {
-    HumanCount(n).to_string()
+    let digits = n.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 /// `1 row`, `2 rows`, `1,000 classes`. The noun may have an adjective before it: `false alarm`.
@@ -25,6 +31,13 @@ pub fn counted(n: usize, one: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn thousands_stand_apart() {
+        let text = [0, 12, 999, 1000, 100_000, 1_234_567, u64::MAX].map(grouped);
+        let expected = ["0", "12", "999", "1,000", "100,000", "1,234,567", "18,446,744,073,709,551,615"];
+        assert_eq!(text, expected);
+    }
 
     #[test]
     fn one_thing_has_no_s() {

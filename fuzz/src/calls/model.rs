@@ -189,7 +189,7 @@ impl Caller {
                 assert_eq!(w.floats(place), [found.expect("a threshold")]);
             }
         } else if place.bytes > 0 && place.start.is_multiple_of(4) && GROUND == self.block(place) {
-            assert!(r.faults.contains(&threshold(&mut self.world)));
+            assert!(r.faults.contains(threshold(&mut self.world)));
             assert_eq!(self.world.floats(place), [-f32::MAX]);
         }
         Ok(())

@@ -229,10 +229,8 @@ impl Caller {
         // Where the handle goes: a local variable, or any place.
         let own = u.ratio(1, 2)?;
         let out = w.address(u)?;
-        if !own {
-            let place = r.writes(w, out, 1, 8, 8)?;
-            r.counts(place);
-        }
+        let place = if own { Span::NONE } else { r.writes(w, out, 1, 8, 8)? };
+        r.counts(place);
         let mut handle = std::ptr::dangling_mut();
         let done = r.judge(w, "dab_memory_init", |w| {
             let (to, config) = (w.pointer(block.start + shift), w.pointer::<MemoryConfig>(at));
@@ -244,6 +242,9 @@ impl Caller {
         if done.is_some() {
             self.memory = Some((codes as usize, dim as usize));
             self.world.used[MEMORY] = needed;
+        } else if place.overlaps(block) {
+            // The NULL of a refused call lies over what was a memory.
+            self.memory = None;
         }
         Ok(())
     }

@@ -206,7 +206,9 @@ impl Caller {
         let group_of =
             |i: usize| if groups == 0 { i as u32 } else { numbers.get(i).copied().unwrap_or(u32::MAX) };
         let no_place = |g: u32| g != u32::MAX && g as usize >= groups_of;
-        r.fault(DAB_ERR_OUTPUT_LENGTH, !without && (0..inputs.min(right)).any(|i| no_place(group_of(i))));
+        // Groups of inputs that the model does not have may be looked at before their number.
+        let asked = inputs.min(right).max(numbers.len());
+        r.fault(DAB_ERR_OUTPUT_LENGTH, !without && (0..asked).any(|i| no_place(group_of(i))));
         let strange = values.iter().enumerate().any(|(i, x)| {
             let mean = others.get(i).is_some_and(|m| !m.is_finite());
             match without {

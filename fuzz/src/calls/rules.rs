@@ -3,8 +3,6 @@
 //! A call is described before it is made: which memory it reads and writes, and every [`Rules::fault`] that dab.h names. It
 //! must return one of these, or DAB_OK exactly if there is none; and only what it may write may have changed.
 
-use std::collections::BTreeSet;
-
 use dab::status::{
     DAB_ERR_MISALIGNED, DAB_ERR_NOT_INITIALIZED, DAB_ERR_NULL, DAB_ERR_OVERLAP, DAB_ERR_STRUCT_SIZE,
     DAB_ERR_TOO_LARGE, DAB_OK,
@@ -28,10 +26,48 @@ pub fn count(u: &mut Unstructured<'_>, right: usize) -> Result<usize> {
     })
 }
 
+/// A set of errors: those of dab.h lie between -255 and -1.
+#[derive(Clone, Copy, Default)]
+pub struct Statuses([u64; 4]);
+
+impl Statuses {
+    fn place(status: i32) -> (usize, u64) {
+        let at = status.unsigned_abs() as usize;
+        assert!(status < 0 && at < 256, "{status} is no error");
+        (at / 64, 1 << (at % 64))
+    }
+
+    pub fn insert(&mut self, status: i32) {
+        let (word, bit) = Self::place(status);
+        self.0[word] |= bit;
+    }
+
+    pub fn contains(&self, status: i32) -> bool {
+        status < 0 && {
+            let (word, bit) = Self::place(status);
+            self.0[word] & bit != 0
+        }
+    }
+
+    pub fn len(&self) -> u32 {
+        self.0.iter().map(|word| word.count_ones()).sum()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0 == [0; 4]
+    }
+}
+
+impl std::fmt::Debug for Statuses {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries((-255..0).rev().filter(|status| self.contains(*status))).finish()
+    }
+}
+
 /// One call before it is made.
 #[derive(Default)]
 pub struct Rules {
-    pub faults: BTreeSet<i32>,
+    pub faults: Statuses,
     /// Refusals that depend on more than these rules know.
     pub maybe: &'static [i32],
     /// Written on success.
@@ -259,6 +295,14 @@ impl Rules {
         name: &str,
         call: impl FnOnce(&mut World) -> i32,
     ) -> Result<Option<()>> {
+        let written = self.lawful(world)?;
+        world.remember();
+        let status = call(world);
+        self.judged(world, name, status, written)
+    }
+
+    /// What the call may write, if the caller may make it.
+    fn lawful(&mut self, world: &World) -> Result<Vec<Span>> {
         let mut written = self.written.clone();
         written.extend(self.scratch);
         written.extend(&self.changed);
@@ -276,13 +320,16 @@ impl Rules {
                 return Err(UNLAWFUL);
             }
         }
-        world.remember();
-        let status = call(world);
+        Ok(written)
+    }
+
+    /// Whether the call did what it may.
+    fn judged(&self, world: &World, name: &str, status: i32, written: Vec<Span>) -> Result<Option<()>> {
         if self.faults.is_empty() {
             let sound = status == DAB_OK || self.maybe.contains(&status);
             assert!(sound, "{name} is refused without a reason: {status}");
         } else {
-            assert!(self.faults.contains(&status), "{name} returns {status}, not one of {:?}", self.faults);
+            assert!(self.faults.contains(status), "{name} returns {status}, not one of {:?}", self.faults);
         }
         let mut allowed: Vec<Span> = Vec::new();
         if status == DAB_OK {
@@ -290,7 +337,7 @@ impl Rules {
             let whole = |s: &Span| (0..world.blocks.len()).map(|b| world.span(b)).find(|b| b.overlaps(*s));
             allowed.extend(self.changed.iter().filter_map(whole));
         } else {
-            if !self.faults.contains(&DAB_ERR_OVERLAP) {
+            if !self.faults.contains(DAB_ERR_OVERLAP) {
                 allowed.extend(self.scratch);
             }
             allowed.extend(self.distrusted(world, name));
@@ -338,7 +385,7 @@ impl Rules {
         }
         let others = self.written.iter().filter(|s| **s != result).chain(&self.scratch);
         let clear = !others.into_iter().any(|s| s.overlaps(result));
-        if clear && !self.faults.contains(&DAB_ERR_TOO_LARGE) {
+        if clear && !self.faults.contains(DAB_ERR_TOO_LARGE) {
             let flags = world.word(result.start + 4);
             let [uncertainty, p_value] = [8, 12].map(|at| world.word(result.start + at).map(f32::from_bits));
             let verdict = world.word(result.start + 16);

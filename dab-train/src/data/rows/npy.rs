@@ -97,6 +97,9 @@ impl Scalar {
 
 /// Most bytes of the header of an array: NumPy's own have about 100.
 const HEADER: usize = 1 << 16;
+/// Most opening brackets of a header: an array of numbers has two, of dates three. The parser tries a value in brackets in several
+/// ways, each time with all that lies in it, so its time doubles with every bracket within brackets.
+const BRACKETS: usize = 8;
 
 /// The header of an array. It states its own length, which is not believed.
 pub(crate) fn header(reader: &mut impl Read) -> io::Result<NpyHeader> {
@@ -115,7 +118,17 @@ pub(crate) fn header(reader: &mut impl Read) -> io::Result<NpyHeader> {
         let fact = format!("the header says that it has {length} bytes, allowed are {HEADER}");
         return Err(io::Error::new(io::ErrorKind::InvalidData, fact));
     }
-    let header = NpyHeader::from_reader(Cursor::new(start).chain(reader))?;
+    let text = start.len();
+    start.resize(text + length, 0);
+    reader.read_exact(&mut start[text..])?;
+    let brackets = start[text..].iter().filter(|byte| b"([{".contains(byte)).count();
+    if brackets > BRACKETS {
+        let fact = format!(
+            "the header opens {brackets} brackets, allowed are {BRACKETS}: it is no array of numbers"
+        );
+        return Err(io::Error::new(io::ErrorKind::InvalidData, fact));
+    }
+    let header = NpyHeader::from_reader(Cursor::new(start))?;
     // The place of a value in the file must be a number.
     let values = header.shape().iter().try_fold(1u64, |product, &n| product.checked_mul(n));
     let bytes = values.and_then(|n| n.checked_mul(header.dtype().num_bytes().unwrap_or(1).max(1) as u64));
