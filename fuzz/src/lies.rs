@@ -68,7 +68,7 @@ pub fn write(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
         let monitor = parts.params.split_off(parts.params.len() - words);
         let old = if parts.params.is_empty() { vec![1.0] } else { parts.params.clone() };
         parts.params = old.iter().copied().cycle().take(total).chain(monitor).collect();
-        parts.taught = false;
+        (parts.taught, parts.rest) = (false, false);
         for _ in 0..u.int_in_range(0..=3)? {
             part(&mut parts, u)?;
         }
@@ -131,7 +131,7 @@ fn part(parts: &mut Parts, u: &mut Unstructured<'_>) -> Result<()> {
 
 fn change(parts: &mut Parts, u: &mut Unstructured<'_>) -> Result<()> {
     let meta = &mut parts.meta;
-    match u.int_in_range(0..=19u8)? {
+    match u.int_in_range(0..=20u8)? {
         0 => meta.inputs = size(u)?,
         1 => meta.normalized = u.arbitrary()?,
         2 => {
@@ -191,6 +191,7 @@ fn change(parts: &mut Parts, u: &mut Unstructured<'_>) -> Result<()> {
         }
         17 => monitor(parts, u)?,
         18 => parts.taught = u.arbitrary()?,
+        19 => rest(parts, u)?,
         _ => {
             for _ in 0..u.int_in_range(1..=6)? {
                 part(parts, u)?;
@@ -213,6 +214,22 @@ fn monitor(parts: &mut Parts, u: &mut Unstructured<'_>) -> Result<()> {
         if let Some(to) = len.checked_sub(back).and_then(|at| parts.params.get_mut(at)) {
             *to = word;
         }
+    }
+    Ok(())
+}
+
+/// Another word of the rests, the one that says whose they are among them; or a block of them where there was none.
+fn rest(parts: &mut Parts, u: &mut Unstructured<'_>) -> Result<()> {
+    if !parts.rest {
+        let (dim, views) = (parts.meta.dim.min(64) as usize, u.int_in_range(0..=4)?);
+        parts.rest = true;
+        parts.params.resize(parts.params.len() + dim, 0.5);
+        parts.params.push(f32::from_bits(views));
+    }
+    let (len, dim) = (parts.params.len(), parts.meta.dim.min(64) as usize);
+    let back = u.int_in_range(1..=dim + 1)?;
+    if let Some(to) = len.checked_sub(back).and_then(|at| parts.params.get_mut(at)) {
+        *to = float(u)?;
     }
     Ok(())
 }

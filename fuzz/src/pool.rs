@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use dab_core::CovarianceKind;
 use dab_core::artifact::monitor::set_monitor;
 
-use crate::specs::{Random, any, monitors, real, same_bits};
+use crate::specs::{Random, add_rests, any, monitors, real, same_bits};
 
 /// Bytes of a small model.
 const SMALL: usize = 640;
@@ -22,6 +22,10 @@ pub fn models() -> &'static [(String, Vec<u8>)] {
             let small = std::iter::repeat_with(|| any(&mut random, kind, 1.0));
             let small = small.filter(|spec| spec.to_bytes().is_ok_and(|bytes| bytes.len() < SMALL));
             models.extend(small.take(3).enumerate().map(|(i, s)| (format!("{}-any-{i}", kind.name()), s)));
+        }
+        for (_, spec) in models.clone().iter_mut().filter(|(_, spec)| spec.channels.is_some()) {
+            add_rests(&mut random, spec);
+            models.push((format!("rest-{}", models.len()), spec.clone()));
         }
         let mut models: Vec<_> =
             models.into_iter().map(|(name, spec)| (name, spec.to_bytes().expect("a model"))).collect();
