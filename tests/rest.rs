@@ -127,8 +127,12 @@ fn a_file_with_rests_says_so_and_keeps_them_with_bytes_and_codes_that_are_taught
         let model = AlignedBytes::from(&**file);
         let model = model.model().expect("a model");
         let mut scratch = vec![0.0; model.scratch_len()];
-        let mean = model.encode(&moved, &mut scratch).expect("an input").mean.to_vec();
-        // A taught code lies where the input does, along the rest as well.
+        // What lies in the plane can be taught; what lies outside of it cannot, or one sensor would speak for all.
+        let mut near = [0.5; 40];
+        near[0] += 9.0;
+        let mean = model.encode(&near, &mut scratch).expect("an input").mean.to_vec();
+        let outside = model.encode(&moved, &mut scratch).expect("an input").mean.to_vec();
+        let stays = 0.5 * outside[2] * outside[2];
         let codes = CodebookView {
             dim: 3,
             means: &mean,
@@ -140,10 +144,10 @@ fn a_file_with_rests_says_so_and_keeps_them_with_bytes_and_codes_that_are_taught
         };
         let taught = add_taught(file, &codes, &[]).expect("a taught model");
         assert_eq!(taught[10], 3);
-        assert!(assess(&taught, &moved).uncertainty < 3.0);
-        moved[31] += 20.0;
-        assert!(assess(&taught, &moved).uncertainty > 10.0, "another stranger is still one");
-        moved[31] -= 20.0;
+        assert!(assess(file, &near).uncertainty > 100.0 && assess(&taught, &near).uncertainty < 3.0);
+        let codes = CodebookView { means: &outside, ..codes };
+        let taught = add_taught(file, &codes, &[]).expect("a taught model");
+        assert_eq!(assess(&taught, &moved).uncertainty, stays);
     }
 }
 

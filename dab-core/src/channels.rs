@@ -232,12 +232,13 @@ mod tests {
         }
 
         #[test]
-        fn surprise_never_decreases_and_is_finite(
+        fn surprise_never_decreases_but_by_rounding_and_is_finite(
             a in -1e3f32..1e3, b in 1e-3f32..1e3, x in proptest::num::f32::NORMAL, y in proptest::num::f32::NORMAL,
         ) {
             let tail = Tail { a, b };
             let (low, high) = if x < y { (x, y) } else { (y, x) };
-            prop_assert!(tail.surprise(low) <= tail.surprise(high));
+            // The exponential and the logarithm of two neighbours may be rounded apart.
+            prop_assert!(tail.surprise(low) <= tail.surprise(high) * (1.0 + 4.0 * f32::EPSILON));
             prop_assert!(tail.surprise(high).is_finite() && tail.surprise(low) >= 0.0);
         }
     }

@@ -185,6 +185,17 @@ impl<'a> Model<'a> {
         self.channels().is_some_and(|c| view < c.meta.view_count() && c.rests.views >> view & 1 == 1)
     }
 
+    /// Whether a view, 0 is the base, brings the columns of its inputs to one scale; one that only centres them does not.
+    #[must_use]
+    pub fn scales_columns(&self, view: usize) -> bool {
+        let mut beside = self.channels().into_iter().flat_map(|c| c.views(&self.meta));
+        let scales = match view.checked_sub(1) {
+            None => Some(self.normalize_inverse_std),
+            Some(view) => beside.nth(view).map(|view| view.normalize_inverse_std),
+        };
+        scales.is_some_and(|scales| scales.iter().any(|&scale| scale != 1.0))
+    }
+
     /// The calibration table of the ambiguity and the false-alarm rate of [`Verdict::Ambiguous`], if there are any.
     #[must_use]
     pub fn ambiguity_calibration(&self) -> Option<(&Calibration<'a>, f32)> {

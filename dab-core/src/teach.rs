@@ -87,9 +87,15 @@ impl Model<'_> {
         Ok(self.judge(&found))
     }
 
-    /// Lowers what a pass found to what was taught says of it, nats: the module's formula.
+    /// Lowers what a pass found to what was taught says of it, nats: the module's formula. What lies outside of the base's axes
+    /// cannot be taught: its length has no direction, and one broken sensor would speak for all.
     #[inline(always)]
-    pub(crate) fn lower(&self, found: &mut Evaluation<'_>, taught: f32) {
+    pub(crate) fn lower(&self, found: &mut Evaluation<'_>, mut taught: f32) {
+        if self.has_rest(0)
+            && let Some(&outside) = found.gaussian.mean.last()
+        {
+            taught = taught.max(0.5 * outside * outside);
+        }
         if taught < found.expected.uncertainty {
             found.expected.uncertainty = taught;
         }

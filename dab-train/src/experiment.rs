@@ -294,7 +294,8 @@ impl Made {
         if views.is_empty() {
             return artifact::artifact(&learnt.trained, calibration, info);
         }
-        let views = Retrofitted::fit(views, &seen.train, None, experiment.seed)?;
+        let bytes = experiment.weights == Some(Weights::Int8);
+        let views = Retrofitted::fit_for(views, &seen.train, None, bytes, experiment.seed)?;
         retrofit::beside(artifact::spec(&learnt.trained, info), &views, (*alone, *form), calibration)
     }
 

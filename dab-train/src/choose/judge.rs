@@ -103,7 +103,7 @@ pub fn sound(ridge: f64, dim: usize, inputs: usize) -> f64 {
 }
 
 /// Judges every ridge with every size, ridges outermost. A size of `None` is no candidate, nor is a ridge that its number of axes
-/// does not allow. One decoder serves all ridges: its energy hardly depends on them, but it does on the number of axes.
+/// does not allow, nor a strong whitening of fewer rows than columns: what they do not vary by at all it takes for the most telling. One decoder serves all ridges: its energy hardly depends on them, but it does on the number of axes.
 ///
 /// # Errors
 /// When the fold has no rows.
@@ -130,10 +130,11 @@ pub fn judge(
         let labels = (&*fold.labels, fold.classes);
         spreads.push(spread_around(spread.clone(), &fit, labels, each, seed)?);
     }
+    let least = if fit.rows <= fit.cols { LOW_RANK_RIDGE } else { 0.0 };
     let mut all = Vec::new();
     for &ridge in ridges {
         for (size, spread) in sizes.iter().zip(&spreads) {
-            let Some(size) = size.filter(|size| sound(ridge, size.dim, fit.cols) <= ridge) else {
+            let Some(size) = size.filter(|size| sound(ridge, size.dim, fit.cols).max(least) <= ridge) else {
                 all.push(None);
                 continue;
             };
@@ -142,7 +143,7 @@ pub fn judge(
             let mut distance = distances(fold, norm, size, latents, seed);
             if leaves_axes_out(Some(head.outputs()), fit.cols) {
                 let squares = [&known, &hidden].map(|rows| rest::squares(&head, spread.mean(), rows));
-                let gain = f64::from(rest::gain(&squares[0], fit.cols - head.outputs()));
+                let gain = f64::from(rest::gain(&squares[0], fit.cols - head.outputs(), fold.rows.int8));
                 for (u, (square, _)) in distance.iter_mut().flatten().zip(squares.iter().flatten()) {
                     *u += (0.5 * gain * gain * square) as f32;
                 }

@@ -59,8 +59,10 @@ const AXES: usize = 16;
 const ONE_UNIT: f64 = 0.25;
 /// Rows have one length when its deviation is below this share of its mean.
 const ONE_LENGTH: f64 = 1e-3;
-/// Ridge of views that are not chosen.
+/// Ridge of views that are not chosen, and of those of them that leave axes out: axes after a strong whitening leave most of what
+/// rows vary by to the rest, which then sees little.
 const FIXED_RIDGE: f64 = 0.1;
+const FIXED_LOW_RANK_RIDGE: f64 = 10.0;
 /// Columns from which features are taken for a deep network's when nothing is chosen.
 const DEEP_FEATURES: usize = 32;
 
@@ -202,7 +204,10 @@ fn view(candidate: &Candidate, rows: &Rows, room: Option<u64>) -> Option<ViewCon
 
 /// The views of candidates that nobody has judged, and why these.
 fn unjudged(chosen: &[Candidate], rows: &Rows, wish: &Wish, why: &str) -> Result<Choice> {
-    let views = views(chosen, rows, wish.flash).ok_or_else(|| too_small(rows, wish.flash))?;
+    let mut views = views(chosen, rows, wish.flash).ok_or_else(|| too_small(rows, wish.flash))?;
+    for view in views.iter_mut().filter(|view| view.rank.is_some()) {
+        view.ridge = view.ridge.max(FIXED_LOW_RANK_RIDGE);
+    }
     Ok(sized(Choice { views, reasons: vec![why.to_owned()], ..Choice::default() }, rows, wish))
 }
 

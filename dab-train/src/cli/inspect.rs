@@ -199,7 +199,8 @@ fn view_words(model: &Model<'_>) -> Vec<ViewWords> {
     let (Some(channels), shape, meta) = (model.channels_meta(), model.shape(), model.meta()) else {
         return Vec::new();
     };
-    let norm = |columns: bool, l2: bool| match (columns, l2) {
+    // A mean alone centres an input, as views that leave axes out do.
+    let norm = |view: usize, l2: bool| match (model.scales_columns(view), l2) {
         (false, false) => "raw",
         (true, false) => "columns",
         (false, true) => "length 1",
@@ -215,7 +216,7 @@ fn view_words(model: &Model<'_>) -> Vec<ViewWords> {
             + decoder
     });
     let base = ViewWords {
-        norm: norm(meta.normalized, channels.base.l2),
+        norm: norm(0, channels.base.l2),
         dim: shape.dim,
         codes: shape.codes,
         form: channels.base.form.name(),
@@ -224,7 +225,7 @@ fn view_words(model: &Model<'_>) -> Vec<ViewWords> {
     };
     let more = channels.views.iter().enumerate().map(|(index, view)| ViewWords {
         rest: model.has_rest(index + 1),
-        norm: norm(view.normalized, view.l2),
+        norm: norm(index + 1, view.l2),
         dim: view.dim as usize,
         codes: view.codes as usize,
         form: view.form.name(),

@@ -73,9 +73,11 @@ pub fn make(
     };
     let mut shrinks = 0;
     let (fitted, bytes) = loop {
-        let (fitted, bytes) = fit(&choice, experiment.seed, own.clone(), seen, calibration, &info)?;
-        let stored = if rows.int8 { int8::quantised(&bytes, None)?.len() } else { bytes.len() };
-        choice.bytes = stored as u64;
+        let fitted =
+            Retrofitted::fit_for(&choice.views, &seen.train, own.clone(), rows.int8, experiment.seed)?;
+        let bytes = stored(&fitted, seen, calibration, &info)?;
+        let length = if rows.int8 { int8::quantised(&bytes, None)?.len() } else { bytes.len() };
+        choice.bytes = length as u64;
         if asked.flash.is_none_or(|flash| choice.bytes <= flash) || shrinks == SHRINKS {
             break (fitted, bytes);
         }
@@ -139,21 +141,18 @@ fn decide(
     choose::choose(&seen.train.inputs, &labels, rows, &wish, &*progress)
 }
 
-fn fit(
-    choice: &Choice,
-    seed: u64,
-    own: Option<Affine>,
+/// The file of fitted views.
+fn stored(
+    fitted: &Retrofitted,
     seen: &Seen,
     calibration: retrofit::Calibration,
     info: &[(String, String)],
-) -> Result<(Retrofitted, Vec<u8>)> {
-    let fitted = Retrofitted::fit(&choice.views, &seen.train, own, seed)?;
+) -> Result<Vec<u8>> {
     let mut info = info.to_vec();
     if fitted.views.iter().all(|view| view.prepare.columns.is_none()) {
         info.push(artifact::means(&seen.train.inputs));
     }
-    let bytes = retrofit::artifact(&fitted, calibration, info)?;
-    Ok((fitted, bytes))
+    retrofit::artifact(fitted, calibration, info)
 }
 
 /// Scores of all inputs by the file, and what they are worth.
@@ -176,8 +175,9 @@ pub fn twice(experiment: &Experiment, task: Task, artifact: &[u8]) -> Result<Twi
     let retrofit = retrofit.context("the experiment names no views to fit")?;
     let own = last_layer(retrofit)?;
     let (seen, sealed) = task.seal();
-    let mut fitted = Retrofitted::fit(&retrofit.views, &seen.train, own, experiment.seed)?;
-    if experiment.weights == Some(Weights::Int8) {
+    let bytes = experiment.weights == Some(Weights::Int8);
+    let mut fitted = Retrofitted::fit_for(&retrofit.views, &seen.train, own, bytes, experiment.seed)?;
+    if bytes {
         let (head, columns) = (&mut fitted.views[0].head, seen.train.inputs.cols);
         head.weight = rounded(&head.weight, columns);
     }

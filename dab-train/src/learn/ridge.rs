@@ -32,11 +32,21 @@ fn matrix(table: &Table) -> DMatrix<f64> {
 impl Ridge {
     /// Fits `train` and chooses the penalty on `held_out` (on `train` when there is none), unless it is given.
     pub fn fit(train: (&Table, &Table), held_out: (&Table, &Table), only: Option<f64>) -> Result<Self> {
+        Self::fit_scaled(train, held_out, Scale::fit(train.0), only)
+    }
+
+    /// [`Ridge::fit`] with a scale of the inputs that is given.
+    pub fn fit_scaled(
+        train: (&Table, &Table),
+        held_out: (&Table, &Table),
+        scale: Scale,
+        only: Option<f64>,
+    ) -> Result<Self> {
         for (inputs, targets) in [train, held_out] {
             ensure!(inputs.rows == targets.rows, "{} rows but {} targets", inputs.rows, targets.rows);
         }
         ensure!(train.0.rows > 0, "no rows to fit");
-        let (scale, centre) = (Scale::fit(train.0), Scale::fit(train.1));
+        let centre = Scale::fit(train.1);
         let x = matrix(&scale.apply(train.0));
         let mut y = matrix(train.1);
         for (mut column, &mean) in y.column_iter_mut().zip(&centre.mean) {

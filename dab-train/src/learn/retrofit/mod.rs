@@ -76,6 +76,18 @@ fn shared_scale(latent: &Table) -> Scale {
     Scale { mean: vec![0.0; latent.cols], std: vec![size; latent.cols] }
 }
 
+/// Axes along which fitting rows hardly vary have no scale of their own: with fewer rows than columns fresh rows do vary along
+/// them, and a prediction would follow their noise.
+fn axis_scale(latent: &Table) -> Scale {
+    /// Least deviation of an axis, as a share of the usual one.
+    const LEAST: f32 = 0.01;
+    let mut scale = Scale::fit(latent);
+    let squares: f32 = scale.std.iter().map(|std| std * std).sum();
+    let usual = (squares / scale.std.len().max(1) as f32).sqrt();
+    scale.std.iter_mut().for_each(|std| *std = std.max(LEAST * usual));
+    scale
+}
+
 /// Logits from latent means by the usual penalty.
 ///
 /// # Errors
@@ -100,7 +112,8 @@ fn decoder(
             (fitted.layer(), fitted.penalty)
         }
         (Targets::Regression(wanted), Targets::Regression(judging)) => {
-            let fitted = Ridge::fit((latent.0, wanted), (judges.0, judging), only)?;
+            let fitted =
+                Ridge::fit_scaled((latent.0, wanted), (judges.0, judging), axis_scale(latent.0), only)?;
             ((fitted.weight, fitted.bias), fitted.penalty)
         }
         _ => anyhow::bail!("rows have targets of different kinds"),
@@ -126,6 +139,20 @@ impl Retrofitted {
     /// # Errors
     /// No view, no rows, or a last layer of another shape.
     pub fn fit(configs: &[ViewConfig], train: &Split, head: Option<Affine>, seed: u64) -> Result<Self> {
+        Self::fit_for(configs, train, head, false, seed)
+    }
+
+    /// [`Retrofitted::fit`] for a file with weights of one byte, or not.
+    ///
+    /// # Errors
+    /// As [`Retrofitted::fit`].
+    pub fn fit_for(
+        configs: &[ViewConfig],
+        train: &Split,
+        head: Option<Affine>,
+        bytes: bool,
+        seed: u64,
+    ) -> Result<Self> {
         ensure!(!configs.is_empty(), "a model has at least one view");
         let (labels, count) = classes(&train.targets);
         let inputs = train.inputs.cols;
@@ -162,7 +189,7 @@ impl Retrofitted {
                 let missing = ((LEAST_AXES - dim) as f32).sqrt();
                 [&mut trial, &mut view].into_iter().for_each(|view| view.lift(missing));
             }
-            if let Some(gain) = trial.rest_gain(&aside.inputs) {
+            if let Some(gain) = trial.rest_gain(&aside.inputs, bytes) {
                 [&mut trial, &mut view].into_iter().for_each(|view| view.add_rest(gain));
             }
             views.push(view);

@@ -11,8 +11,10 @@
 use super::whitening::Affine;
 use crate::{data::Table, support::parallel::map_blocks};
 
-/// The least mean of ρ², as a share of that of ‖x̂‖²: ρ² is a difference of f32 sums of that size, whose rounding must not show.
-const LEAST_SHARE: f64 = 1e-5;
+/// The least mean of ρ², as a share of that of ‖x̂‖²: ρ² is a difference of sums of that size, whose rounding must not show. f32 sums
+/// are right to some 1e-7 of them; products with weights of one byte, whose inputs have 16 bits, to some 1e-5.
+const LEAST_SHARE: f64 = 1e-3;
+const LEAST_SHARE_OF_BYTES: f64 = 1e-2;
 /// Rows of a unit of parallel work.
 const BLOCK: usize = 256;
 
@@ -74,14 +76,14 @@ pub fn squares(head: &Affine, centre: &[f64], prepared: &Table) -> Vec<(f64, f64
     blocks.concat()
 }
 
-/// The gain that familiar rows ask for, from their ρ² and ‖x̂‖²; the rest has `axes` axes.
-pub fn gain(familiar: &[(f64, f64)], axes: usize) -> f32 {
+/// The gain that familiar rows ask for, from their ρ² and ‖x̂‖²; the rest has `axes` axes, and the file weights of one byte or not.
+pub fn gain(familiar: &[(f64, f64)], axes: usize, bytes: bool) -> f32 {
     let count = familiar.len().max(1) as f64;
     let mean = |of: &dyn Fn(&(f64, f64)) -> f64| familiar.iter().map(of).sum::<f64>() / count;
     let (rest, whole) = (mean(&|pair| pair.0), mean(&|pair| pair.1));
     let variance = mean(&|pair| (pair.0 - rest).powi(2));
     let counts = if variance > 0.0 { 2.0 * rest * rest / variance } else { axes as f64 };
-    let least = LEAST_SHARE * whole;
+    let least = if bytes { LEAST_SHARE_OF_BYTES } else { LEAST_SHARE } * whole;
     let gain = (counts.clamp(1.0, axes.max(1) as f64) / rest.max(least)).sqrt() as f32;
     if gain.is_normal() { gain } else { 1.0 }
 }
@@ -109,14 +111,16 @@ mod tests {
             assert!((rest - exact).abs() < 1e-6 * all && (whole - all).abs() < 1e-9 * all);
         }
         // n / mean ρ² = 10 / 10.
-        let gain = gain(&found, 28);
+        let gain = gain(&found, 28, false);
         assert!((gain - 1.0).abs() < 0.05, "{gain}");
     }
 
     #[test]
     fn rows_that_have_no_rest_ask_for_a_finite_gain() {
         assert!(
-            gain(&[(0.0, 4.0); 9], 3).is_normal() && gain(&[(0.0, 0.0); 9], 3) == 1.0 && gain(&[], 3) == 1.0
+            gain(&[(0.0, 4.0); 9], 3, false).is_normal()
+                && gain(&[(0.0, 0.0); 9], 3, true) == 1.0
+                && gain(&[], 3, false) == 1.0
         );
     }
 }

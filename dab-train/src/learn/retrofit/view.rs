@@ -305,13 +305,15 @@ impl Fitted {
         Ok(Self { config, prepare, head, codes, alpha, decoder: None, centre, rest: None })
     }
 
-    /// What familiar rows ask for as the gain of the rest; none where the axes leave nothing out.
-    pub fn rest_gain(&self, familiar: &Table) -> Option<f32> {
+    /// What familiar rows ask for as the gain of the rest, in a file with weights of one byte or not; none where the axes leave
+    /// nothing out.
+    pub fn rest_gain(&self, familiar: &Table, bytes: bool) -> Option<f32> {
         let (axes, columns) = (self.head.outputs(), familiar.cols);
         let out = || {
             rest::gain(
                 &rest::squares(&self.head, &self.centre, &self.prepare.apply(familiar)),
                 columns - axes,
+                bytes,
             )
         };
         leaves_axes_out(Some(axes), columns).then(out)
