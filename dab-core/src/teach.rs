@@ -89,9 +89,10 @@ impl Model<'_> {
 
     /// Lowers what a pass found to what was taught says of it, nats: the module's formula. What lies outside of the base's axes
     /// cannot be taught: its length has no direction, and one broken sensor would speak for all.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn lower(&self, found: &mut Evaluation<'_>, mut taught: f32) {
-        if self.has_rest(0)
+        if self.channels().is_some_and(|c| c.rests.views & 1 == 1)
             && let Some(&outside) = found.gaussian.mean.last()
         {
             taught = taught.max(0.5 * outside * outside);
