@@ -143,7 +143,11 @@ pub fn judge(
             let mut distance = distances(fold, norm, size, latents, seed);
             if leaves_axes_out(Some(head.outputs()), fit.cols) {
                 let squares = [&known, &hidden].map(|rows| rest::squares(&head, spread.mean(), rows));
-                let gain = f64::from(rest::gain(&squares[0], fit.cols - head.outputs(), fold.rows.int8));
+                let gain = f64::from(rest::gain(
+                    &squares[0],
+                    fit.cols - head.outputs(),
+                    rest::least_share(fold.rows.int8, norm.has_length()),
+                ));
                 for (u, (square, _)) in distance.iter_mut().flatten().zip(squares.iter().flatten()) {
                     *u += (0.5 * gain * gain * square) as f32;
                 }

@@ -12,9 +12,16 @@ use super::whitening::Affine;
 use crate::{data::Table, support::parallel::map_blocks};
 
 /// The least mean of ρ², as a share of that of ‖x̂‖²: ρ² is a difference of sums of that size, whose rounding must not show. f32 sums
-/// are right to some 1e-7 of them; products with weights of one byte, whose inputs have 16 bits, to some 1e-5.
-const LEAST_SHARE: f64 = 1e-3;
-const LEAST_SHARE_OF_BYTES: f64 = 1e-2;
+/// are right to some 1e-7 of them; at length 1 there is an offset besides; products with weights of one byte, whose inputs have 16
+/// bits, are right to some 1e-5.
+pub const fn least_share(bytes: bool, length_one: bool) -> f64 {
+    match (bytes, length_one) {
+        (true, _) => 1e-2,
+        (false, true) => 1e-3,
+        (false, false) => 1e-5,
+    }
+}
+
 /// Rows of a unit of parallel work.
 const BLOCK: usize = 256;
 
@@ -76,14 +83,14 @@ pub fn squares(head: &Affine, centre: &[f64], prepared: &Table) -> Vec<(f64, f64
     blocks.concat()
 }
 
-/// The gain that familiar rows ask for, from their ρ² and ‖x̂‖²; the rest has `axes` axes, and the file weights of one byte or not.
-pub fn gain(familiar: &[(f64, f64)], axes: usize, bytes: bool) -> f32 {
+/// The gain that familiar rows ask for, from their ρ² and ‖x̂‖²; the rest has `axes` axes, and ρ² counts as at least `share` of ‖x̂‖².
+pub fn gain(familiar: &[(f64, f64)], axes: usize, share: f64) -> f32 {
     let count = familiar.len().max(1) as f64;
     let mean = |of: &dyn Fn(&(f64, f64)) -> f64| familiar.iter().map(of).sum::<f64>() / count;
     let (rest, whole) = (mean(&|pair| pair.0), mean(&|pair| pair.1));
     let variance = mean(&|pair| (pair.0 - rest).powi(2));
     let counts = if variance > 0.0 { 2.0 * rest * rest / variance } else { axes as f64 };
-    let least = if bytes { LEAST_SHARE_OF_BYTES } else { LEAST_SHARE } * whole;
+    let least = share * whole;
     let gain = (counts.clamp(1.0, axes.max(1) as f64) / rest.max(least)).sqrt() as f32;
     if gain.is_normal() { gain } else { 1.0 }
 }
@@ -111,16 +118,16 @@ mod tests {
             assert!((rest - exact).abs() < 1e-6 * all && (whole - all).abs() < 1e-9 * all);
         }
         // n / mean ρ² = 10 / 10.
-        let gain = gain(&found, 28, false);
+        let gain = gain(&found, 28, 1e-4);
         assert!((gain - 1.0).abs() < 0.05, "{gain}");
     }
 
     #[test]
     fn rows_that_have_no_rest_ask_for_a_finite_gain() {
         assert!(
-            gain(&[(0.0, 4.0); 9], 3, false).is_normal()
-                && gain(&[(0.0, 0.0); 9], 3, true) == 1.0
-                && gain(&[], 3, false) == 1.0
+            gain(&[(0.0, 4.0); 9], 3, 1e-4).is_normal()
+                && gain(&[(0.0, 0.0); 9], 3, 1e-4) == 1.0
+                && gain(&[], 3, 1e-4) == 1.0
         );
     }
 }

@@ -313,7 +313,7 @@ impl Fitted {
             rest::gain(
                 &rest::squares(&self.head, &self.centre, &self.prepare.apply(familiar)),
                 columns - axes,
-                bytes,
+                rest::least_share(bytes, self.prepare.l2),
             )
         };
         leaves_axes_out(Some(axes), columns).then(out)
