@@ -56,7 +56,7 @@ impl<'a> Channels<'a> {
         take(self.rests.values, if self.rests.views & 1 == 1 { dim } else { 0 }).0
     }
 
-    /// The views beside the base of `dim` axes, in their order.
+    /// The views beside the base, in their order; `base` is the model's meta section.
     #[inline(always)]
     pub(crate) fn views(&self, base: &Meta) -> impl Iterator<Item = View<'a>> + use<'a, '_> {
         let (inputs, bytes) = (base.inputs, base.has_bytes());

@@ -119,8 +119,10 @@ pub(super) fn join(
     }
     if most > 1 && joined.iter().all(|(one, _)| one.norm.has_length()) {
         left.retain(|(one, _)| !one.norm.has_length());
-        joined.truncate(most - 1);
-        if let Some((_, index)) = next(&joined, &left)? {
+        // Where nothing else fits, the last view keeps its place.
+        let room = joined.len().min(most - 1);
+        if let Some((_, index)) = next(&joined[..room], &left)? {
+            joined.truncate(room);
             joined.push(left.swap_remove(index));
         }
     }
