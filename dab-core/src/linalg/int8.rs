@@ -122,8 +122,11 @@ fn bytes_into(out: &mut [f32], values: &[i8], scales: &[f32], steps: &[i16], siz
 fn row_sum(row: &[i8], steps: &[i16]) -> f32 {
     let mut total = 0.0;
     if !IS_64_BIT {
-        for (row, steps) in row.chunks(BLOCK).zip(steps.chunks(BLOCK)) {
-            total += sum(row, steps) as f32;
+        let (mut row, mut steps) = (row, steps);
+        while !steps.is_empty() {
+            let ((part, row_rest), (some, steps_rest)) = (take(row, BLOCK), take(steps, BLOCK));
+            total += sum(part, some) as f32;
+            (row, steps) = (row_rest, steps_rest);
         }
         return total;
     }
