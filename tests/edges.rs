@@ -17,7 +17,7 @@ use dab_core::memory::{self, Head, MemoryError, MemoryView, Width, std_of, stds_
 use dab_core::monitor::{Config, Monitor, State};
 use dab_core::{CovarianceKind, Model, Rates};
 use dab_tests::attack::{CHOLESKY, MLP, SPECTRAL, VIEWS, changed, parts};
-use dab_tests::patch::{HEADER, Parts, seal, word};
+use dab_tests::patch::{HEADER, Parts, crc32c, seal, word};
 use dab_tests::specs::{self, Random, bare, norm, real};
 
 /// The ends of the numeric domain.
@@ -478,6 +478,15 @@ fn a_memory_counts_its_codes_and_removes_the_one_that_is_meant() {
     assert_eq!(mean(&memory), [30.0, -10.0, -20.0]);
     memory.clear();
     assert_eq!(mean(&memory), [30.0]);
+    // Codes of more than one number are moved whole.
+    let mut head = Head::new(config).expect("a configuration");
+    let mut floats = vec![0.0; memory::storage_len(4, 2)];
+    let mut memory = MemoryView::new(&mut head, 4, 2, &mut floats).expect("memory");
+    for x in [10.0, 20.0, 30.0, 40.0] {
+        memory.teach(&[x, -x], Width::Std(&[1.0; 2]), None).expect("room");
+    }
+    memory.remove(0).expect("a taught code");
+    assert_eq!(mean(&memory), [40.0, -40.0, 20.0, -20.0, 30.0, -30.0]);
 }
 
 #[test]
@@ -558,16 +567,28 @@ fn what_a_memory_keeps_forgets_and_refuses_has_ends() {
 
     // A full memory: what is far from a taught code moves the nearest observed one.
     let config = memory::Config { spawn: 1.0, ..memory::Config::DEFAULT };
+    for (observed, expected) in
+        [([100.0, -100.0], [0.0, 100.0, -55.0]), ([-100.0, 100.0], [0.0, -55.0, 100.0])]
+    {
+        let mut head = Head::new(config).expect("a configuration");
+        let mut floats = vec![0.0; memory::storage_len(3, 1)];
+        let mut memory = MemoryView::new(&mut head, 3, 1, &mut floats).expect("memory");
+        memory.teach(&[0.0], Width::Std(&[1.0]), None).expect("room");
+        for x in observed {
+            memory.observe(&[x], Width::Std(&[1.0])).expect("finite");
+        }
+        let found = memory.observe(&[-10.0], Width::Std(&[1.0])).expect("finite");
+        assert!(found.nearest == 0 && !found.spawned, "{found:?}");
+        assert_eq!(memory.codes().means, expected);
+    }
+    // Of two that are equally near, the first moves.
     let mut head = Head::new(config).expect("a configuration");
-    let mut floats = vec![0.0; memory::storage_len(3, 1)];
-    let mut memory = MemoryView::new(&mut head, 3, 1, &mut floats).expect("memory");
-    memory.teach(&[0.0], Width::Std(&[1.0]), None).expect("room");
-    for x in [100.0, -100.0] {
+    let mut floats = vec![0.0; memory::storage_len(2, 1)];
+    let mut memory = MemoryView::new(&mut head, 2, 1, &mut floats).expect("memory");
+    for x in [100.0, -100.0, 0.0] {
         memory.observe(&[x], Width::Std(&[1.0])).expect("finite");
     }
-    let found = memory.observe(&[-10.0], Width::Std(&[1.0])).expect("finite");
-    assert!(found.nearest == 0 && !found.spawned, "{found:?}");
-    assert_eq!(memory.codes().means, [0.0, 100.0, -55.0]);
+    assert_eq!(memory.codes().means, [50.0, -100.0]);
     // A distance of `spawn` to the bit is not far: ½ x² = 1 for x = √2 is not exact, 2 nats for x = 2 are.
     let config = memory::Config { spawn: 2.0, ..memory::Config::DEFAULT };
     let mut head = Head::new(config).expect("a configuration");
@@ -673,6 +694,23 @@ fn a_saved_memory_needs_its_room_and_taught_codes_the_dimension() {
     let needed = memory.saved_len();
     let short = memory.save(&mut vec![0; needed - 2]);
     assert_eq!(short, Err(MemoryError::Storage { needed: needed / 4, found: needed / 4 - 1 }));
+    // One count, two means, two precisions behind a head of 40 bytes: each has ends.
+    let mut saved = vec![0; needed];
+    memory.save(&mut saved).expect("room");
+    let mut restored = |at: usize, value: f32| {
+        let mut bytes = saved.clone();
+        bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        let crc = crc32c(&bytes[8..]);
+        bytes[4..8].copy_from_slice(&crc.to_le_bytes());
+        memory.restore(&bytes).is_ok()
+    };
+    let horizon = memory::Config::DEFAULT.horizon as f32;
+    assert!([1.0, horizon].iter().all(|&n| restored(40, n)));
+    assert!(![-1.0, 0.0, 1e-30, horizon + 1.0, f32::NAN].iter().any(|&n| restored(40, n)));
+    assert!([-LARGEST, 0.0, LARGEST].iter().all(|&m| restored(44, m)));
+    assert!(![f32::MAX, SMALLEST / 2.0].iter().any(|&m| restored(44, m)));
+    assert!([SMALLEST, LARGEST].iter().all(|&p| restored(56, p)));
+    assert!(![0.0, -1.0, 2.0 * LARGEST, SMALLEST / 2.0].iter().any(|&p| restored(56, p)));
     let bytes = mlp().to_bytes().expect("a model");
     let error = ArtifactError::Limit { field: "taught.codes", value: 1, max: 65_536 };
     assert_eq!(add_taught(&bytes, &memory.codes(), &[]).err(), Some(error));
@@ -689,6 +727,7 @@ fn a_monitor_at_the_ends_of_its_clock_and_votes() {
         let _ = monitor.observe(now, 0.0);
     }
     assert_eq!(monitor.observe(8 + i32::MAX as u32, 0.0), State::Nominal);
+    assert_eq!(monitor.statistics().stales, 0);
     assert_ne!(monitor.poll(7), State::Nominal, "one tick more is a step back");
     // Votes: what is high, and what is rejected.
     let mut monitor = Monitor::new(Config::plain(1.0)).expect("a configuration");
