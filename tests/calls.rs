@@ -22,8 +22,8 @@ use dab::monitor::{
 };
 use dab::saved::{dab_memory_restore, dab_memory_save};
 use dab::status::{
-    DAB_ERR_BODY_CHECKSUM, DAB_ERR_CONFIG, DAB_ERR_NULL, DAB_ERR_OUTPUT_LENGTH, DAB_ERR_OVERLAP,
-    DAB_ERR_TOO_SMALL, DAB_ERR_TRAILING_BYTES, DAB_OK, dab_status_string,
+    DAB_ERR_BODY_CHECKSUM, DAB_ERR_CONFIG, DAB_ERR_NO_MEANS, DAB_ERR_NULL, DAB_ERR_OUTPUT_LENGTH,
+    DAB_ERR_OVERLAP, DAB_ERR_TOO_SMALL, DAB_ERR_TRAILING_BYTES, DAB_OK, dab_status_string,
 };
 use dab::tuned::dab_model_monitor;
 use dab_core::artifact::AlignedBytes;
@@ -112,15 +112,16 @@ fn an_assessment_has_the_numbers_and_the_flags_of_the_core() {
 
 #[test]
 fn an_attribution_without_a_place_for_it_is_refused() {
-    let started = started(parts(MLP).join());
+    let model = bare(&mut Random(2), CovarianceKind::Diagonal, 2, 3, 1.0).to_bytes().expect("a model");
+    let started = started(AlignedBytes::from(&*model));
     let input = [0.5f32; 4];
     // SAFETY: every pointer has the memory that its size says, or is NULL.
     unsafe {
         let mut scratch = vec![0f32; dab_attribution_bytes(started.handle) / 4];
         let (place, bytes) = (scratch.as_mut_ptr().cast::<c_void>(), 4 * scratch.len());
-        let (mut out, mut shares, means) = (empty(), [0f32; 4], [0f32; 4]);
-        let mut ask = |uncertainty| {
-            let (means, none) = (means.as_ptr(), null_mut());
+        let (mut out, mut shares, own) = (empty(), [0f32; 4], [0f32; 4]);
+        let mut ask = |means, uncertainty| {
+            let none = null_mut();
             dab_attribute(
                 started.handle,
                 input.as_ptr(),
@@ -135,8 +136,10 @@ fn an_attribution_without_a_place_for_it_is_refused() {
                 &mut out,
             )
         };
-        assert_eq!(ask(null_mut()), DAB_ERR_OUTPUT_LENGTH);
-        assert_eq!(ask(shares.as_mut_ptr()), DAB_OK);
+        // This model has no means of its own, but that is found later.
+        assert_eq!(ask(null(), null_mut()), DAB_ERR_OUTPUT_LENGTH);
+        assert_eq!(ask(null(), shares.as_mut_ptr()), DAB_ERR_NO_MEANS);
+        assert_eq!(ask(own.as_ptr(), shares.as_mut_ptr()), DAB_OK);
     }
 }
 
