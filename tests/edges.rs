@@ -363,6 +363,11 @@ fn of_equally_near_codes_the_first_is_named_and_a_code_of_prior_0_never() {
     assert!(weights[2] > 0.0 && weights[3] == 0.0 && weights[0] == 0.0, "{weights:?}");
     let visits = |near: f32| points(&[0.0], &[1.0]).expected_distance(&[near]).visits;
     assert!(visits(69.0) > 0.0 && visits(70.0) == 0.0);
+    // Of points, a distance below the numeric domain is none.
+    let rare = |prior: f32| points(&[0.0; 2], &[1.0, prior]).expected_distance(&[0.0, SMALLEST]).uncertainty;
+    assert_eq!((rare(0.5), rare(SMALLEST)), (0.0, 0.0));
+    let apart = points(&[0.0; 2], &[1.0, 1.0]).expected_distance(&[0.0, 4.0 * SMALLEST]).uncertainty;
+    assert!((apart / SMALLEST - 2.0).abs() < 1e-5, "{apart}");
 }
 
 #[test]
