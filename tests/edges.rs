@@ -10,10 +10,9 @@ use dab_core::artifact::{self, AlignedBytes, ArtifactError, Part};
 use dab_core::codebook::{CodebookView, PrecisionLayout};
 use dab_core::ellipse::{Ellipse, EllipseError, EllipseView};
 use dab_core::explore::{self, Exploration, Schedule};
-use dab_core::gaussian::Spread;
 use dab_core::guard::Guard;
 use dab_core::layers::softmax;
-use dab_core::memory::{self, Head, MemoryError, MemoryView, Width, std_of, stds_into};
+use dab_core::memory::{self, Head, MemoryView, Width};
 use dab_core::monitor::{Config, Monitor, State};
 use dab_core::{CovarianceKind, Model, Rates};
 use dab_tests::attack::{CHOLESKY, MLP, SPECTRAL, VIEWS, changed, parts};
@@ -364,6 +363,11 @@ fn of_equally_near_codes_the_first_is_named_and_a_code_of_prior_0_never() {
     assert!(weights[2] > 0.0 && weights[3] == 0.0 && weights[0] == 0.0, "{weights:?}");
     let visits = |near: f32| points(&[0.0], &[1.0]).expected_distance(&[near]).visits;
     assert!(visits(69.0) > 0.0 && visits(70.0) == 0.0);
+    // Of points, a distance below the numeric domain is none.
+    let rare = |prior: f32| points(&[0.0; 2], &[1.0, prior]).expected_distance(&[0.0, SMALLEST]).uncertainty;
+    assert_eq!((rare(0.5), rare(SMALLEST)), (0.0, 0.0));
+    let apart = points(&[0.0; 2], &[1.0, 1.0]).expected_distance(&[0.0, 4.0 * SMALLEST]).uncertainty;
+    assert!((apart / SMALLEST - 2.0).abs() < 1e-5, "{apart}");
 }
 
 #[test]
@@ -451,52 +455,6 @@ fn a_decision_is_nominal_when_its_state_is() {
 }
 
 #[test]
-fn a_memory_counts_its_codes_and_removes_the_one_that_is_meant() {
-    let config = memory::Config { spawn: 1.0, ..memory::Config::DEFAULT };
-    let mut head = Head::new(config).expect("a configuration");
-    let mut floats = vec![0.0; memory::storage_len(5, 1)];
-    let mut memory = MemoryView::new(&mut head, 5, 1, &mut floats).expect("memory");
-    assert!(memory.is_empty() && memory.capacity() == 5 && memory.dim() == 1 && memory.total() == 0.0);
-    let mean = |memory: &MemoryView<'_>| memory.codes().means.to_vec();
-    for x in [10.0, 20.0, 30.0] {
-        let novelty = memory.teach(&[x], Width::Std(&[1.0]), None).expect("room");
-        assert!(novelty.spawned, "{novelty:?}");
-    }
-    let again = memory.teach(&[20.0], Width::Std(&[1.0]), None).expect("room");
-    assert!(!again.spawned && again.nearest == 1, "{again:?}");
-    memory.observe(&[-10.0], Width::Std(&[1.0])).expect("finite");
-    memory.observe(&[-20.0], Width::Std(&[1.0])).expect("finite");
-    assert!(!memory.is_empty() && memory.len() == 5 && memory.pinned() == 3);
-    assert_eq!(mean(&memory), [10.0, 20.0, 30.0, -10.0, -20.0]);
-    assert_eq!(memory.total(), 6.0);
-    // The last taught code gets the number; what was observed closes the gap.
-    memory.remove(0).expect("a taught code");
-    assert_eq!(mean(&memory), [30.0, 20.0, -20.0, -10.0]);
-    assert_eq!((memory.len(), memory.pinned()), (4, 2));
-    assert_eq!(memory.remove(2), Err(MemoryError::Index { index: 2, pinned: 2 }));
-    memory.remove(1).expect("a taught code");
-    assert_eq!(mean(&memory), [30.0, -10.0, -20.0]);
-    memory.clear();
-    assert_eq!(mean(&memory), [30.0]);
-}
-
-#[test]
-fn deviations_are_those_of_the_spread() {
-    assert_eq!([std_of(4.0), std_of(0.25)], [0.5, 2.0]);
-    let stds = |spread: Spread<'_>| {
-        let mut out = [f32::NAN; 2];
-        stds_into(spread, &mut out);
-        out
-    };
-    assert_eq!(stds(Spread::Identity), [1.0; 2]);
-    assert_eq!(stds(Spread::Diagonal(&[9.0, 0.25])), [3.0, 0.5]);
-    assert_eq!(stds(Spread::Full { factor: &[3.0, 0.0, 3.0, 4.0], lower: true }), [3.0, 5.0]);
-    // The ends of the numeric domain: 2^±25 is the root of 2^±50.
-    let (large, small) = ((1u64 << 25) as f32, 1.0 / (1u64 << 25) as f32);
-    assert_eq!(stds(Spread::Diagonal(&[f32::MAX, 0.0])), [large, small]);
-}
-
-#[test]
 fn the_cost_of_a_call_is_counted_from_its_shape() {
     let count = |spec: &Spec| {
         let artifact = AlignedBytes::from(&*spec.to_bytes().expect("a model"));
@@ -525,56 +483,6 @@ fn the_cost_of_a_call_is_counted_from_its_shape() {
     let bytes = mlp().to_bytes().expect("a model");
     let taught = AlignedBytes::from(&*add_taught(&bytes, &memory.codes(), &[]).expect("a model"));
     assert_eq!(taught.model().expect("a model").multiply_adds(), count(&mlp()) + 2 * 2 * 3);
-}
-
-#[test]
-fn what_a_memory_keeps_forgets_and_refuses_has_ends() {
-    let config = |change: fn(&mut memory::Config)| {
-        let mut config = memory::Config::DEFAULT;
-        change(&mut config);
-        Head::new(config).is_ok()
-    };
-    assert!(config(|c| c.keep = 1.0) && config(|c| c.keep = SMALLEST));
-    assert!(
-        !config(|c| c.keep = 0.0) && !config(|c| c.keep = -0.5) && !config(|c| c.keep = 1.0f32.next_up())
-    );
-    assert!(!config(|c| c.keep = SMALLEST.next_down()));
-
-    // Half of a count is forgotten with every observation; below 1/1024 the place is free.
-    let head = memory::Config { keep: 0.5, spawn: 1.0, ..memory::Config::DEFAULT };
-    let mut head = Head::new(head).expect("a configuration");
-    let mut floats = vec![0.0; memory::storage_len(2, 1)];
-    let mut memory = MemoryView::new(&mut head, 2, 1, &mut floats).expect("memory");
-    memory.observe(&[0.0], Width::Std(&[1.0])).expect("finite");
-    for _ in 0..10 {
-        memory.observe(&[100.0], Width::Std(&[1.0])).expect("finite");
-    }
-    assert_eq!(memory.codes().priors[0], 1.0 / 1024.0, "at 1/1024 it is still known");
-    memory.observe(&[100.0], Width::Std(&[1.0])).expect("finite");
-    assert_eq!(memory.codes().priors[0], 0.0);
-    // The free place is used again.
-    assert!(memory.observe(&[-100.0], Width::Std(&[1.0])).expect("finite").spawned);
-    assert_eq!(memory.codes().means, [-100.0, 100.0]);
-
-    // A full memory: what is far from a taught code moves the nearest observed one.
-    let config = memory::Config { spawn: 1.0, ..memory::Config::DEFAULT };
-    let mut head = Head::new(config).expect("a configuration");
-    let mut floats = vec![0.0; memory::storage_len(3, 1)];
-    let mut memory = MemoryView::new(&mut head, 3, 1, &mut floats).expect("memory");
-    memory.teach(&[0.0], Width::Std(&[1.0]), None).expect("room");
-    for x in [100.0, -100.0] {
-        memory.observe(&[x], Width::Std(&[1.0])).expect("finite");
-    }
-    let found = memory.observe(&[-10.0], Width::Std(&[1.0])).expect("finite");
-    assert!(found.nearest == 0 && !found.spawned, "{found:?}");
-    assert_eq!(memory.codes().means, [0.0, 100.0, -55.0]);
-    // A distance of `spawn` to the bit is not far: ½ x² = 1 for x = √2 is not exact, 2 nats for x = 2 are.
-    let config = memory::Config { spawn: 2.0, ..memory::Config::DEFAULT };
-    let mut head = Head::new(config).expect("a configuration");
-    let mut floats = vec![0.0; memory::storage_len(3, 1)];
-    let mut memory = MemoryView::new(&mut head, 3, 1, &mut floats).expect("memory");
-    memory.observe(&[0.0], Width::Std(&[1.0])).expect("finite");
-    assert!(!memory.observe(&[2.0], Width::Std(&[1.0])).expect("finite").spawned);
 }
 
 #[test]
@@ -665,20 +573,6 @@ fn means_of_a_later_view_are_found() {
 }
 
 #[test]
-fn a_saved_memory_needs_its_room_and_taught_codes_the_dimension() {
-    let mut head = Head::new(memory::Config::DEFAULT).expect("a configuration");
-    let mut floats = vec![0.0; memory::storage_len(2, 2)];
-    let mut memory = MemoryView::new(&mut head, 2, 2, &mut floats).expect("memory");
-    memory.teach(&[1.0; 2], Width::Std(&[1.0; 2]), None).expect("room");
-    let needed = memory.saved_len();
-    let short = memory.save(&mut vec![0; needed - 2]);
-    assert_eq!(short, Err(MemoryError::Storage { needed: needed / 4, found: needed / 4 - 1 }));
-    let bytes = mlp().to_bytes().expect("a model");
-    let error = ArtifactError::Limit { field: "taught.codes", value: 1, max: 65_536 };
-    assert_eq!(add_taught(&bytes, &memory.codes(), &[]).err(), Some(error));
-}
-
-#[test]
 fn a_monitor_at_the_ends_of_its_clock_and_votes() {
     let config = Config { timeout: i32::MAX as u32, ..Config::plain(1.0) };
     assert!(Monitor::new(config).is_ok());
@@ -689,6 +583,7 @@ fn a_monitor_at_the_ends_of_its_clock_and_votes() {
         let _ = monitor.observe(now, 0.0);
     }
     assert_eq!(monitor.observe(8 + i32::MAX as u32, 0.0), State::Nominal);
+    assert_eq!(monitor.statistics().stales, 0);
     assert_ne!(monitor.poll(7), State::Nominal, "one tick more is a step back");
     // Votes: what is high, and what is rejected.
     let mut monitor = Monitor::new(Config::plain(1.0)).expect("a configuration");

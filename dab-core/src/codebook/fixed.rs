@@ -187,3 +187,35 @@ impl<const K: usize, const D: usize, S: CodeCovariance<D>> Codebook<K, D, S> {
         self.view().expected_distance(used)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nalgebra::Matrix2;
+
+    const LARGEST: f32 = (1u64 << 50) as f32;
+
+    fn precision(factor: [f32; 4], lower: bool) -> Option<Matrix2<f32>> {
+        <Full as CodeCovariance<2>>::precision(Spread::Full { factor: &factor, lower })
+    }
+
+    #[test]
+    fn the_precision_of_any_root_is_the_inverse_of_its_square() {
+        for (factor, lower) in [([2.0, 1.0, 1.0, 3.0], false), ([2.0, 0.0, 1.0, 3.0], true)] {
+            let root = Matrix2::from_row_slice(&factor);
+            let found = precision(factor, lower).expect("a precision");
+            let identity = (found * found.transpose()) * (root * root.transpose());
+            assert!((identity - Matrix2::identity()).abs().max() < 1e-5, "{identity}");
+        }
+    }
+
+    #[test]
+    fn a_precision_outside_of_the_numeric_domain_is_none() {
+        // 1 / (sqrt(2) 2^50) is rounded to 0.
+        assert!(precision([LARGEST, LARGEST, -LARGEST, LARGEST], false).is_none());
+        // The other corner is 2^80.
+        let small = 1.0 / (1u64 << 40) as f32;
+        assert!(precision([small, 0.0, 1.0, small], true).is_none());
+        assert!(precision([small, 0.0, small, small], true).is_some());
+    }
+}

@@ -150,3 +150,20 @@ fn tamed<const D: usize>(mean: &[f32]) -> SVector<f32, D> {
     }
     tamed
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gaussian_outside_of_the_numeric_domain_is_none() {
+        let new = |mean: f32, variance: f32| {
+            Gaussian::<1, Full>::new(SVector::<f32, 1>::new(mean), SMatrix::<f32, 1, 1>::new(variance))
+        };
+        let largest = (1u64 << 50) as f32;
+        let smallest = 1.0 / largest;
+        assert!(new(largest, 1.0).is_some() && new(2.0 * largest, 1.0).is_none());
+        // Deviations of 2^-50 and of 2^-51, which is rounded to 0.
+        assert!(new(0.0, smallest * smallest).is_some() && new(0.0, smallest * smallest / 4.0).is_none());
+    }
+}

@@ -163,6 +163,111 @@ mod tests {
         assert_eq!(Drift::from_blocks(1, 1.0, &[]), None);
     }
 
+    #[test]
+    fn levels_and_bets_are_those_of_the_formulas() {
+        for n in [1usize, 2, 10, 99, 1000] {
+            let blocks: Vec<f32> = (0..n).map(|i| 10.0 + i as f32).collect();
+            let drift = Drift::from_blocks(3, 2.0, &blocks).unwrap();
+            let parts = n as f32 + 1.0;
+            let mut wanted = 0.5f64;
+            for (level, p) in drift.levels.into_iter().zip(drift.p_values) {
+                let above = blocks.iter().filter(|&&block| block > level).count();
+                assert_eq!(p, (1.0 + above as f32) * (1.0 / parts), "{n}");
+                // Rounded down to a rank.
+                let rank = (f64::from(p) * f64::from(parts)).round();
+                let lost = wanted * f64::from(parts) - rank;
+                assert!((-1e-3..1.0 + 1e-3).contains(&lost), "{n}: {p}");
+                wanted *= (2.0 / f64::from(parts)).powf(1.0 / 6.0);
+            }
+            assert_eq!((drift.block, drift.alarm, drift.restart), (3, 2.0, true));
+            // Below all levels, between the first two that differ, and above all.
+            let e = |p: f32, next: f32| 1.0 / (f64::from(p).sqrt() + f64::from(next).sqrt());
+            let [first, last] = [drift.p_values[0], drift.p_values[LEVELS - 1]];
+            for (mean, p, next) in [(drift.levels[0], 1.0, first), (10.0 + n as f32, last, 0.0)] {
+                let (found, gain) = drift.bet(mean);
+                assert!(
+                    found == p && (f64::from(gain).exp() / e(p, next) - 1.0).abs() < 1e-5,
+                    "{n}: {found} {gain}"
+                );
+            }
+            let second = drift.p_values.into_iter().find(|&p| p < first).unwrap_or(0.0);
+            let (p, gain) = drift.bet(drift.levels[0] + 0.5);
+            assert!(
+                p == first && (f64::from(gain).exp() / e(first, second) - 1.0).abs() < 1e-5,
+                "{n}: {p} {gain}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_table_that_cannot_be_is_not_sound() {
+        let drift = Drift { p_values: [0.5; LEVELS], ..Drift::from_blocks(1, 1.0, &[1.0, 2.0]).unwrap() };
+        let ending = |first: f32, last: f32| {
+            let mut all = [first; LEVELS];
+            all[LEVELS - 1] = last;
+            all
+        };
+        for good in [
+            drift,
+            Drift { block: MAX_BLOCK, ..drift },
+            Drift { alarm: 1e4, ..drift },
+            Drift { alarm: f32::MIN_POSITIVE, ..drift },
+            Drift { block: 0, alarm: -1.0, ..drift },
+            Drift { p_values: [1.0; LEVELS], ..drift },
+            Drift { p_values: [1e-12f32.next_up(); LEVELS], ..drift },
+            Drift { levels: ending(1.0, 1.0), ..drift },
+            Drift { levels: ending(1.0, 2.0), ..drift },
+            Drift { p_values: ending(0.5, 0.4), ..drift },
+        ] {
+            assert!(good.is_sound(), "{good:?}");
+        }
+        for bad in [
+            Drift { block: MAX_BLOCK + 1, ..drift },
+            Drift { alarm: 1e4f32.next_up(), ..drift },
+            Drift { alarm: 0.0, ..drift },
+            Drift { p_values: [1f32.next_up(); LEVELS], ..drift },
+            Drift { p_values: [1e-12; LEVELS], ..drift },
+            Drift { levels: ending(1.0, 0.5), ..drift },
+            Drift { levels: ending(1.0, f32::INFINITY), ..drift },
+            Drift { p_values: ending(0.5, 0.6), ..drift },
+        ] {
+            assert!(!bad.is_sound(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn the_capital_starts_again_only_if_asked_and_has_a_floor() {
+        let drift = Drift::from_blocks(2, 1.0, &[1.0, 2.0]).unwrap();
+        let patient = Drift { restart: false, ..drift };
+        let pushed = |drift: &Drift, bets: Bets, scores: &[f32]| {
+            let mut bets = bets;
+            scores.iter().for_each(|&score| bets.push(drift, score, 9.0));
+            bets
+        };
+        let (_, loss) = drift.bet(0.0);
+        assert!(loss < 0.0);
+        assert_eq!(pushed(&drift, Bets::NONE, &[0.0; 4]).capital, loss);
+        assert_eq!(pushed(&patient, Bets::NONE, &[0.0; 4]).capital, 2.0 * loss);
+        // The mean of a block counts, and no score counts for more than the threshold.
+        let (p, gain) = drift.bet(1.5);
+        let half = pushed(&drift, Bets::NONE, &[3.0]);
+        assert_eq!((half.sum, half.filled, half.capital), (3.0, 1, 0.0));
+        let whole = pushed(&drift, half, &[0.0]);
+        assert_eq!((whole.sum, whole.filled, whole.capital, whole.p_value), (0.0, 0, gain, p));
+        let mut limited = Bets::NONE;
+        [9.0, 0.5].iter().for_each(|&score| limited.push(&drift, score, 1.0));
+        assert_eq!(limited.p_value, 1.0);
+        let poor = Bets { capital: POOREST, ..Bets::NONE };
+        assert_eq!(pushed(&patient, poor, &[0.0; 2]).capital, POOREST);
+        let (_, won) = drift.bet(5.0);
+        assert_eq!(pushed(&patient, poor, &[5.0; 2]).capital, POOREST + won);
+        // The alarm is raised where the capital meets it.
+        let exact = Drift { alarm: gain, ..drift };
+        assert!(pushed(&exact, half, &[0.0]).drifting);
+        // A channel that is off takes nothing.
+        assert_eq!(pushed(&Drift::OFF, Bets::NONE, &[5.0; 3]), Bets::NONE);
+    }
+
     /// Ville's inequality on independent blocks: with `restart` at most one alarm in A blocks, without it at most 1/A
     /// of all runs ever alarm.
     #[test]

@@ -191,3 +191,152 @@ impl Monitor {
         sound.then_some(whole)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::*;
+    use crate::artifact::crc::crc32c;
+    use crate::monitor::Drift;
+
+    /// Where the bytes of a saved monitor begin.
+    const STATE: usize = 12;
+    const WHY: usize = 13;
+    const YOUNGEST: usize = 28;
+    const FILLED: usize = 30;
+    const BUCKET: usize = 32;
+    const SUM: usize = 224;
+    const BLOCK: usize = 232;
+    const CAPITAL: usize = 236;
+    const P_VALUE: usize = 240;
+    const NOTHING: usize = 244;
+    const EVENT_WHY: usize = 372;
+    const EVENT_SCORE: usize = 376;
+
+    /// Where bytes are others, and which.
+    type Changes<'a> = &'a [(usize, &'a [u8])];
+
+    /// What becomes of a saved monitor when numbers at some places are others, and the checksum fits.
+    fn restored(config: Config, changes: Changes<'_>) -> Result<Monitor, RestoreError> {
+        let mut monitor = Monitor::new(config).unwrap();
+        let mut bytes = monitor.save();
+        for (at, new) in changes {
+            bytes[*at..*at + new.len()].copy_from_slice(new);
+        }
+        let crc = crc32c(&bytes[8..]).to_le_bytes();
+        bytes[4..8].copy_from_slice(&crc);
+        monitor.restore(&bytes).map(|()| monitor)
+    }
+
+    #[test]
+    fn each_number_of_a_saved_monitor_has_a_last_value_that_is_taken() {
+        // Three buckets of two inputs; blocks of four.
+        let drift = Drift::from_blocks(4, 2.0, &[0.5, 1.0, 1.5]).unwrap();
+        let off = Config { enter_votes: 1, exit_votes: 1, window: 3, ..Config::plain(1.0) };
+        let config = Config { drift, ..off };
+        let wide = Config { window: 33 * 2 - 3, ..config };
+        let bits = |x: f32| x.to_le_bytes();
+        let above = 1.0 + f32::EPSILON;
+        let taken: [(Config, Changes<'_>); 14] = [
+            (config, &[]),
+            (config, &[(STATE, &[0])]),
+            (config, &[(STATE, &[1]), (WHY, &[0])]),
+            (config, &[(WHY, &[31])]),
+            (config, &[(YOUNGEST, &[2])]),
+            (config, &[(FILLED, &[1]), (BUCKET, &[1, 0, 1, 0, 1, 0])]),
+            (config, &[(YOUNGEST, &[2]), (BUCKET, &[1, 0, 1, 0, 1, 0]), (BUCKET + 6, &[1, 0, 1, 0, 1, 0])]),
+            (wide, &[(YOUNGEST, &[31]), (FILLED, &[2]), (BUCKET, &[2, 0, 2, 0, 2, 0])]),
+            (config, &[(BLOCK, &[3])]),
+            (config, &[(SUM, &f64::MAX.to_le_bytes())]),
+            (config, &[(CAPITAL, &bits(-1e6))]),
+            (config, &[(P_VALUE, &bits(1.0))]),
+            (config, &[(P_VALUE, &bits(f32::MIN_POSITIVE))]),
+            (config, &[(EVENT_WHY, &[31]), (EVENT_SCORE, &bits(f32::MAX))]),
+        ];
+        for (at, (config, changes)) in taken.into_iter().enumerate() {
+            assert!(restored(config, changes).is_ok(), "{at}");
+        }
+        let refused: [(Config, Changes<'_>); 26] = [
+            (config, &[(STATE, &[3])]),
+            (config, &[(STATE, &[1])]),
+            (config, &[(STATE, &[0]), (WHY, &[0])]),
+            (config, &[(WHY, &[32])]),
+            (config, &[(YOUNGEST, &[3])]),
+            (config, &[(FILLED, &[2])]),
+            (config, &[(BUCKET, &[1])]),
+            (config, &[(BUCKET + 2, &[1])]),
+            (config, &[(BUCKET + 4, &[1])]),
+            (config, &[(BUCKET + 6, &[2])]),
+            (config, &[(BUCKET + 8, &[2])]),
+            (config, &[(BUCKET + 10, &[2])]),
+            (config, &[(BUCKET + 18, &[1])]),
+            (config, &[(BUCKET + 20, &[1])]),
+            (config, &[(BUCKET + 22, &[1])]),
+            (wide, &[(YOUNGEST, &[32])]),
+            (wide, &[(FILLED, &[3])]),
+            (config, &[(BLOCK, &[4])]),
+            (off, &[(BLOCK, &[1])]),
+            (config, &[(SUM, &f64::INFINITY.to_le_bytes())]),
+            (config, &[(CAPITAL, &bits(f32::INFINITY))]),
+            (config, &[(P_VALUE, &bits(0.0))]),
+            (config, &[(P_VALUE, &bits(above))]),
+            (config, &[(NOTHING, &[1])]),
+            (config, &[(EVENT_WHY, &[32])]),
+            (config, &[(EVENT_SCORE, &bits(f32::NAN))]),
+        ];
+        for (at, (config, changes)) in refused.into_iter().enumerate() {
+            assert_eq!(
+                restored(config, changes),
+                Err(RestoreError::Impossible { what: Saved::Monitor }),
+                "{at}"
+            );
+        }
+        // The channel that is off has no block that is being filled.
+        assert!(restored(off, &[]).is_ok());
+    }
+
+    #[test]
+    fn restored_votes_count_as_before() {
+        let config = Config { enter_votes: 3, window: 3, ..Config::plain(1.0) };
+        // Two inputs were high, calm and rejected each, as many as there are places.
+        let full: &[u8] = &[1, 0, 1, 0, 1, 0];
+        let found = restored(config, &[(YOUNGEST, &[1]), (FILLED, &[1]), (BUCKET, full), (BUCKET + 6, full)]);
+        let sums = found.unwrap().votes.sums();
+        assert_eq!((sums.high, sums.calm, sums.rejected), (2, 2, 2));
+    }
+
+    #[test]
+    fn a_monitor_of_any_other_setting_is_another_monitor() {
+        let drift = Drift::from_blocks(4, 2.0, &[0.5, 1.0, 1.5]).unwrap();
+        let config =
+            Config { enter_votes: 2, exit_votes: 2, window: 9, timeout: 5, drift, ..Config::plain(1.0) };
+        let saved = Monitor::new(config).unwrap().save();
+        let mut levels = drift.levels;
+        levels[6] = 1.75;
+        let mut p_values = drift.p_values;
+        p_values[0] = 1.0;
+        let others = [
+            Config { enter: 1.5, ..config },
+            Config { exit: 0.5, ..config },
+            Config { enter_votes: 3, ..config },
+            Config { exit_votes: 3, ..config },
+            Config { window: 8, ..config },
+            Config { reject_votes: 3, ..config },
+            Config { min_dwell: 3, ..config },
+            Config { timeout: 6, ..config },
+            Config { drift: Drift { block: 5, ..drift }, ..config },
+            Config { drift: Drift { alarm: 2.5, ..drift }, ..config },
+            Config { drift: Drift { restart: false, ..drift }, ..config },
+            Config { drift: Drift { levels, ..drift }, ..config },
+            Config { drift: Drift { p_values, ..drift }, ..config },
+        ];
+        for other in others {
+            assert_eq!(
+                Monitor::new(other).unwrap().restore(&saved),
+                Err(RestoreError::OtherConfig),
+                "{other:?}"
+            );
+        }
+    }
+}

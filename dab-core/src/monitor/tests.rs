@@ -57,6 +57,17 @@ fn votes_not_spikes_raise_the_alarm() {
 }
 
 #[test]
+fn one_rejected_input_adds_nothing_to_a_spike() {
+    let mut monitor = nominal();
+    for now in 101..104 {
+        let _ = monitor.observe(now, 9.0);
+    }
+    assert_eq!((monitor.state(), monitor.why()), (State::Fallback, Why::SPIKE));
+    let _ = monitor.reject(104);
+    assert_eq!(monitor.why(), Why::SPIKE, "the votes alone were enough");
+}
+
+#[test]
 fn silence_and_clocks_that_jump_back_fail_safe() {
     let mut monitor = nominal();
     assert_eq!(monitor.poll(120), State::Nominal);
@@ -185,6 +196,7 @@ fn the_ring_keeps_the_last_events() {
     let _ = monitor.poll(50);
     assert_eq!(monitor.events().next().map(|event| event.why), Some(Why::STALE));
     assert_eq!(Why::SPIKE.with(Why::REJECTED).to_string(), "spike, rejected");
+    assert_eq!(Why::SPIKE.with(Why::SPIKE), Why::SPIKE);
 }
 
 #[test]

@@ -130,3 +130,148 @@ fn transposed(affine: &Affine) -> Vec<f32> {
     let (inputs, outputs) = (affine.inputs, affine.outputs);
     (0..inputs * outputs).map(|k| affine.weight[(k % inputs) * outputs + k / inputs]).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Device;
+    use dab_core::artifact::AlignedBytes;
+
+    use super::*;
+    use crate::{learn::epoch::Rdfc, model::network::OutputVariance, support::random::Random};
+
+    /// The device computes in another order: a few ulp of the largest term.
+    const SAME: f32 = 1e-4;
+
+    fn experiment(covariance: &str) -> Experiment {
+        Experiment::parse(&format!(
+            r#"
+            name = "stored"
+            seed = 7
+            data = {{ kind = "regression-clusters" }}
+            backbone = {{ layers = [{{ units = 5, activation = "elu" }}] }}
+            bottleneck = {{ dim = 2, codes = 3, covariance = "{covariance}" }}
+            objective = {{ alpha = 1.0, beta = 0.01 }}
+            optimiser = {{ rule = "adam", learning_rate = 0.01 }}
+            training = {{ epochs = 2 }}
+            "#
+        ))
+        .unwrap()
+    }
+
+    /// A model that learnt nothing: every number in it is another.
+    fn snapshot(covariance: &str, output: Output) -> Snapshot {
+        let experiment = experiment(covariance);
+        let mut random = Random::new(1, "snapshot");
+        let mut model = Rdfc::new(&experiment, 4, output, 3, &Device::flex());
+        model.codebook.means.iter_mut().for_each(|mean| *mean = random.normal() as f32);
+        model.codebook.priors = vec![0.5, 0.3, 0.2];
+        let mut trained = Snapshot::new(&model.network.frozen(), &model.codebook, 0.7);
+        let biases = [&mut trained.layers[0].affine, &mut trained.head, &mut trained.decoder];
+        biases
+            .into_iter()
+            .flat_map(|affine| &mut affine.bias)
+            .flatten()
+            .for_each(|b| *b = random.normal() as f32);
+        trained
+    }
+
+    fn rows(count: usize) -> Table {
+        let mut random = Random::new(2, "rows");
+        Table::new(count, 4, (0..4 * count).map(|_| random.normal() as f32).collect()).unwrap()
+    }
+
+    #[track_caller]
+    fn close(found: &[f32], expected: &[f32]) {
+        assert_eq!(found.len(), expected.len());
+        for (a, b) in found.iter().zip(expected) {
+            assert!((a - b).abs() <= SAME * b.abs().max(1.0), "{found:?} instead of {expected:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_says_what_the_trainer_says() {
+        let mut regression = snapshot("cholesky", Output::Regression(2, OutputVariance::Unit));
+        regression.target_scale = Some(Scale { mean: vec![100.0, -3.0], std: vec![5.0, 0.25] });
+        let mut centred = snapshot("spectral", Output::Classes(3));
+        centred.input_scale.mean = vec![0.0, 0.5, 0.0, -0.5];
+        let mut scaled = snapshot("diagonal", Output::Classes(3));
+        scaled.input_scale.std = vec![1.0, 2.0, 0.5, 1.0];
+        for trained in [snapshot("diagonal", Output::Classes(3)), regression, centred, scaled] {
+            let rows = rows(20);
+            let bytes = artifact(&trained, &rows, Vec::new()).unwrap();
+            let expected = trained.score(&rows, &Device::flex()).unwrap();
+            let found = device::scores(&bytes, &rows).unwrap();
+            close(&found.uncertainty, &expected.uncertainty);
+            close(&found.latent.values, &expected.latent.values);
+            close(&found.outputs.values, &expected.outputs.values);
+            assert_eq!(scores(&bytes, &rows).unwrap(), found.uncertainty);
+            let encoded = device::encoded(&bytes, &rows).unwrap();
+            let latent: Vec<f32> = encoded.iter().flat_map(|one| one.mean.clone()).collect();
+            assert_eq!(latent, found.latent.values);
+            let (file, row) = (AlignedBytes::from(&*bytes), rows.row(0));
+            let model = file.model().unwrap();
+            let mut scratch = vec![0.0; model.scratch_len()];
+            let log_det = model.encode(row, &mut scratch).unwrap().log_det;
+            let cov = &encoded[0].cov;
+            let determinant =
+                if cov.len() == 2 { cov[0] * cov[1] } else { cov[0] * cov[3] - cov[1] * cov[2] };
+            assert!((determinant.ln() as f32 - log_det).abs() <= SAME * log_det.abs().max(1.0));
+            let plain = trained.input_scale.mean == [0.0; 4] && trained.input_scale.std == [1.0; 4];
+            assert_eq!(spec(&trained, Vec::new()).normalization.is_none(), plain);
+        }
+    }
+
+    #[test]
+    fn of_a_learned_variance_the_means_are_stored() {
+        let mut trained = snapshot("diagonal", Output::Regression(2, OutputVariance::Learned));
+        trained.target_scale = Some(Scale { mean: vec![10.0, -3.0], std: vec![5.0, 0.25] });
+        let rows = rows(3);
+        let bytes = artifact(&trained, &rows, Vec::new()).unwrap();
+        let (found, expected) =
+            (device::scores(&bytes, &rows).unwrap(), trained.score(&rows, &Device::flex()).unwrap());
+        assert_eq!((found.outputs.cols, expected.outputs.cols), (2, 4));
+        for row in 0..3 {
+            close(found.outputs.row(row), &expected.outputs.row(row)[..2]);
+        }
+    }
+
+    #[test]
+    fn the_table_ranks_scores_of_held_out_rows_and_without_rows_there_is_none() {
+        let (trained, held_out) = (snapshot("diagonal", Output::Classes(3)), rows(40));
+        let info = vec![("a".to_owned(), "b".to_owned())];
+        let bytes = artifact(&trained, &held_out, info).unwrap();
+        let said = device::assessments(&bytes, &held_out).unwrap();
+        let file = AlignedBytes::from(&*bytes);
+        let model = file.model().unwrap();
+        assert_eq!(model.calibration().unwrap().held_out, 40);
+        assert_eq!(model.rates(), Rates::for_held_out(40));
+        assert!(model.self_test(&mut vec![0.0; model.scratch_len()]).is_ok());
+        for one in &said {
+            let above = said.iter().filter(|other| other.uncertainty >= one.uncertainty).count();
+            // Between two scores of the compressed table, the p-value is that of the lower one.
+            assert!(one.p_value.unwrap() >= (1 + above) as f32 / 41.0 - 1e-6, "{one:?}");
+        }
+        let largest = said.iter().max_by(|a, b| a.uncertainty.total_cmp(&b.uncertainty)).unwrap();
+        assert!((largest.p_value.unwrap() - 2.0 / 41.0).abs() < 1e-6, "{largest:?}");
+        let none = Table { rows: 0, cols: 4, values: Vec::new() };
+        let bytes = artifact(&trained, &none, Vec::new()).unwrap();
+        assert!(AlignedBytes::from(&*bytes).model().unwrap().calibration().is_none());
+    }
+
+    #[test]
+    fn a_file_names_its_experiment_and_the_columns_that_it_reads() {
+        let list = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+        let mut data = Description { output_names: list(&["left", "right"]), ..Description::default() };
+        let keys = |data: &Description| info(&experiment("diagonal"), data).unwrap();
+        let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        let [name, seed] = [pair("experiment", "stored"), pair("seed", "7")];
+        let outputs = pair(names::OUTPUTS, "left, right");
+        assert_eq!(keys(&data), [name.clone(), seed.clone(), outputs.clone()]);
+        data.input_names = list(&["x", "y"]);
+        assert_eq!(keys(&data), [name.clone(), seed.clone(), pair(names::INPUTS, "x, y"), outputs.clone()]);
+        data.input_scale = Some(Scale { mean: vec![0.0; 2], std: vec![1.0; 2] });
+        assert_eq!(keys(&data), [name, seed, outputs], "scaled columns are no longer those");
+        let rows = Table::from_rows(&[[1.0, 5.0], [3.0, 5.0]]).unwrap();
+        assert_eq!(means(&rows), (INPUT_MEANS.to_owned(), means_text(&[2.0, 5.0])));
+    }
+}

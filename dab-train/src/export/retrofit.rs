@@ -375,10 +375,93 @@ mod tests {
         }
         // Without calibration rows there are scores and no p-values.
         let none = Table { rows: 0, cols: 4, values: Vec::new() };
+        let known = calibrated(&model, Calibration::HeldOut(&none), Vec::new()).unwrap().self_test;
+        let first = (0..4).map(|row| model.trial.rows.row(row).to_vec());
+        assert_eq!(known, first.collect::<Vec<_>>(), "known answers are rows of the trial");
         let bytes = artifact(&model, Calibration::HeldOut(&none), Vec::new()).unwrap();
         let said = device::assessments(&bytes, &far).unwrap();
         assert!(
             said[0].unfamiliarity.unwrap() > 5.0 && said[0].p_value.is_none() && said[0].verdict.is_none()
         );
+    }
+    #[test]
+    fn rows_that_a_network_has_not_seen_shape_the_tails_or_make_the_tables() {
+        let mut random = Random::new(3, "unseen");
+        let (train, unseen) = (rows(300, &mut random), rows(101, &mut random));
+        let model = Retrofitted::fit(&views(), &train, None, 0).unwrap();
+        let calibration = Calibration::Unseen(&unseen.inputs);
+        // One row in four shapes, from the first on: 26 of 101.
+        let table = calibration.table();
+        assert_eq!(
+            (table.rows, table.row(0), table.row(3)),
+            (75, unseen.inputs.row(1), unseen.inputs.row(5))
+        );
+        assert_eq!(Calibration::HeldOut(&unseen.inputs).table(), unseen.inputs);
+        let spec = calibrated(&model, calibration, Vec::new()).unwrap();
+        let shaping: Vec<usize> = (0..101).step_by(4).collect();
+        let mut expected = super::spec(&model, &model.views, Vec::new()).unwrap();
+        fit_tails(&mut expected, &unseen.inputs.select(&shaping)).unwrap();
+        let of = |spec: &Spec| tails(&mut spec.clone()).map(|tails| *tails).collect::<Vec<_>>();
+        assert_eq!(of(&spec), of(&expected));
+        assert!(of(&spec).iter().all(|tails| tails.u != Tail::UNIT && tails.view != Tail::UNIT));
+        // Known answers are rows of the table.
+        assert_eq!(spec.self_test, (0..4).map(|row| table.row(row).to_vec()).collect::<Vec<_>>());
+        let found = spec.calibration.unwrap();
+        let said = device::assessments(&store(&expected).unwrap(), &table).unwrap();
+        assert_eq!(found.scores, said.iter().map(dab_core::Assessment::score).collect::<Vec<_>>());
+        assert_eq!(found.rates, Rates::for_held_out(75));
+        let ambiguity = spec.channels.unwrap().ambiguity.unwrap();
+        assert_eq!(ambiguity.scores, said.iter().filter_map(|one| one.ambiguity).collect::<Vec<_>>());
+        assert_eq!((ambiguity.rate, ambiguity.scores.len()), (AMBIGUOUS, 75));
+    }
+
+    #[test]
+    fn views_beside_a_network_judge_with_it_or_alone() {
+        let mut random = Random::new(4, "beside");
+        let (train, fresh) = (rows(300, &mut random), rows(60, &mut random));
+        let model = Retrofitted::fit(&views()[1..2], &train, None, 0).unwrap();
+        // Any model of four inputs stands for the network.
+        let network = || {
+            let mut plain = spec(&model, &model.views, Vec::new()).unwrap();
+            plain.channels = None;
+            plain.head.covariance = CovarianceKind::Diagonal;
+            plain.head.weight.extend(plain.head.weight.clone());
+            plain.head.bias.as_mut().unwrap().extend(vec![5.0; plain.head.dim]);
+            plain.codes.covs = vec![1.0; plain.codes.means.len()];
+            plain
+        };
+        let none = Table { rows: 0, cols: 4, values: Vec::new() };
+        for rows in [&fresh.inputs, &none] {
+            let [both, alone] =
+                [false, true].map(|alone| beside(network(), &model, (alone, Form::Distance), rows).unwrap());
+            let [both, alone] = [both, alone].map(|bytes| device::views(&bytes, &train.inputs).unwrap());
+            // The network's own score counts, or is the same for all rows; the view says the same in both.
+            let range = |view: &[ViewScore]| {
+                let surprises = view.iter().map(|one| one.surprise);
+                (surprises.clone().fold(f32::MAX, f32::min), surprises.fold(0.0, f32::max))
+            };
+            let [(low, high), (least, most)] = [range(&both[0]), range(&alone[0])];
+            assert!(high - low > 0.5 && most - least < 1e-6, "{low} to {high}, {least} to {most}");
+            assert_eq!(both[1], alone[1]);
+            // The rows that shape a tail, or those of the trial, are surprising on the average as their tail says.
+            let bytes = beside(network(), &model, (false, Form::Distance), rows).unwrap();
+            let shaping = match rows.rows {
+                0 => model.trial.rows.clone(),
+                count => rows.select(&(0..count).step_by(SHAPING).collect::<Vec<_>>()),
+            };
+            let found = device::views(&bytes, &shaping).unwrap();
+            let scores: Vec<f32> = found[1].iter().map(|one| one.score).collect();
+            let tail = Tail::fit(&scores).unwrap();
+            assert!(
+                found[1].iter().all(|one| one.surprise == tail.surprise(one.score)),
+                "{} rows",
+                rows.rows
+            );
+        }
+        let bytes = beside(network(), &model, (false, Form::Distance), &fresh.inputs).unwrap();
+        let file = AlignedBytes::from(&*bytes);
+        assert_eq!(file.model().unwrap().calibration().unwrap().held_out, 45, "three of four rows");
+        let bytes = beside(network(), &model, (false, Form::Distance), &none).unwrap();
+        assert!(AlignedBytes::from(&*bytes).model().unwrap().calibration().is_none());
     }
 }

@@ -51,11 +51,16 @@ impl<'a> Encodings<'a> {
         let rows = rows.chunks(experiment.training.batch_of(count).max(1)).map(<[usize]>::to_vec).collect();
         let calibrated = experiment.objective.calibrated.is_some();
         let mut all = Self { network: network.frozen(), examples, rows, kept: Vec::new(), calibrated };
-        let numbers = network.dim + network.covariance.entries(network.dim) + 2;
-        if count * numbers * size_of::<f32>() <= CACHE_BYTES {
+        if all.bytes() <= CACHE_BYTES {
             all.kept = all.make_all(&model.replicas, model.machines.as_deref());
         }
         all
+    }
+
+    /// What keeping all of them takes: μ, root, ln|Σ| and share of each example.
+    fn bytes(&self) -> usize {
+        let Network { dim, covariance, .. } = self.network;
+        self.examples.len() * (dim + covariance.entries(dim) + 2) * size_of::<f32>()
     }
 
     /// Mini-batch `batch` and each example's share in the codebook `[batch, 1]`: 1, or 0 for the misclassified under E9.
@@ -255,6 +260,10 @@ impl Rdfc {
         sums.priors.fill(1.0 / codes as f64);
         self.visit(encodings, alpha, pseudo_count, &mut sums, |sums, weights, covs, priors| {
             let total: f64 = priors.iter().sum();
+            // Under E9, all of a mini-batch may be misclassified: it says nothing about codes.
+            if total == 0.0 {
+                return;
+            }
             // A code that nobody in the mini-batch uses stays as it is.
             let used = |index: usize| weights[index / entries] > 0.0;
             for (index, cov) in sums.covs.iter_mut().enumerate().filter(|(index, _)| used(*index)) {
@@ -376,3 +385,7 @@ impl Rdfc {
         dead.len()
     }
 }
+
+#[cfg(test)]
+#[path = "codebook_step_tests.rs"]
+mod tests;

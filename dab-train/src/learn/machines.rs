@@ -198,7 +198,7 @@ fn from_bytes(bytes: &[u8]) -> Shapes {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::sync::{Arc, Barrier, Mutex};
 
     use super::*;
@@ -252,7 +252,7 @@ mod tests {
     }
 
     /// What each of three processes gives, in threads of this one.
-    fn three<T: Send>(f: impl Fn(&Machines) -> T + Sync) -> Vec<T> {
+    pub fn three<T: Send>(f: impl Fn(&Machines) -> T + Sync) -> Vec<T> {
         let (barrier, said) = (Arc::new(Barrier::new(3)), Arc::new(Mutex::new(vec![Vec::new(); 3])));
         let run = |index| {
             let place = Place { index, count: 3 };

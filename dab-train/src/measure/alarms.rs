@@ -163,6 +163,52 @@ mod tests {
         assert!((40..140).contains(&under) && (40..140).contains(&over), "{under} {over} of [{low}, {high}]");
     }
 
+    /// P(k alarms among n) of BetaBinomial(n, a, b), by logarithms of the gamma function.
+    fn law(k: usize, n: usize, a: f64, b: f64) -> f64 {
+        let beta = |x: f64, y: f64| libm::lgamma(x) + libm::lgamma(y) - libm::lgamma(x + y);
+        let (k, n) = (k as f64, n as f64);
+        let choose = libm::lgamma(n + 1.0) - libm::lgamma(k + 1.0) - libm::lgamma(n - k + 1.0);
+        (choose + beta(k + a, n - k + b) - beta(a, b)).exp()
+    }
+
+    #[test]
+    fn the_range_is_that_of_the_beta_binomial_law() {
+        for (rate, held_out, test, rates) in [
+            (0.05, 99, 400, 1),
+            (0.01, 199, 300, 3),
+            (0.05, 19, 7, 2),
+            (0.5, 3, 1, 1),
+            (0.05, 999, 20, 2),
+            (0.2, 99, 50, 0),
+        ] {
+            let all = held_out as f64 + 1.0;
+            let a = (rate * all + 1e-9).floor();
+            let tail = 0.025 / f64::from(rates.max(1));
+            let at_most = |k: usize| (0..=k).map(|k| law(k, test, a, all - a)).sum::<f64>();
+            // Fewer than `low` alarms are rarer than the tail, and so are more than `high`.
+            let low = (0..=test).rev().find(|&k| k == 0 || at_most(k - 1) < tail).unwrap();
+            let high = (0..=test).find(|&k| at_most(k) >= 1.0 - tail).unwrap_or(test);
+            let found = expected(rate, held_out, test, rates as usize);
+            assert_eq!(found, [low, high], "{rate} of {held_out}, {test}");
+        }
+        assert_eq!(expected(0.05, 18, 100, 1), [0, 0], "one row more, and an alarm is possible");
+        assert_ne!(expected(0.05, 19, 100, 1), [0, 0]);
+        assert_eq!(expected(0.05, 99, 0, 1), [0, 0]);
+    }
+
+    #[test]
+    fn alarms_are_told_in_percent_and_each_channel_is_warned_once() {
+        let p_values = vec![0.01; 100];
+        let alarms = [("u", "doubtful", 0.05), ("u", "unfamiliar", 0.0125), (AMBIGUITY, "ambiguous", 0.05)]
+            .map(|(channel, verdict, rate)| AlarmRate::new((channel, verdict), rate, &p_values, 199, 3));
+        assert_eq!(words(&alarms[..2]), "doubtful 100 % at 5 %, unfamiliar 100 % at 1.3 %");
+        let share = AlarmRate::new(("u", "doubtful"), 0.05, &[0.01, 1.0, 0.5], 199, 1);
+        assert_eq!(words(std::slice::from_ref(&share)), "doubtful 33.3 % at 5 %");
+        assert_eq!((share.test, share.held_out, share.nominal, share.expected[1]), (3, 199, 0.05, 1.0 / 3.0));
+        assert_eq!((broken(&alarms[..2]).len(), broken(&alarms[1..]).len()), (1, 2));
+        assert_eq!(AlarmRate::new(("u", "doubtful"), 0.05, &[], 199, 1).actual, 0.0);
+    }
+
     #[test]
     fn too_many_alarms_are_seen() {
         let fresh: Vec<f32> = (1..=1000).map(|i| i as f32 / 1000.0).collect();

@@ -242,3 +242,7 @@ fn squares(mean: Tensor<2>, weights: Tensor<2>, means: Tensor<2>) -> Tensor<2> {
     let second = weights.product(mean.square());
     (second - means.clone() * (first.mul_scalar(2.0) - means * total)).cast(dtype)
 }
+
+#[cfg(test)]
+#[path = "codebook_tests.rs"]
+mod tests;

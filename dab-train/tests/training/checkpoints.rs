@@ -49,6 +49,27 @@ fn a_finished_run_is_restored_and_an_unfinished_one_is_not() {
 }
 
 #[test]
+fn the_checkpoint_before_the_last_one_stays_until_the_run_ends() {
+    let split = points(50, true);
+    let experiment = experiment("diagonal", "training = { epochs = 6, checkpoint_every = 1 }");
+    let path = checkpoint("before");
+    let before = path.with_extension("before.safetensors");
+    let kept = setting(Some(path.clone()), false);
+    let killed = catch_unwind(AssertUnwindSafe(|| run::train(&experiment, &split, &kept, &mut Killer(3))));
+    assert!(killed.is_err());
+    let last = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &last[..last.len() - 1]).unwrap();
+    let error = format!("{:#}", run::restore(&experiment, &split, &kept).unwrap_err());
+    assert!(error.contains("it is damaged") && error.contains(&before.display().to_string()), "{error}");
+    std::fs::rename(&before, &path).unwrap();
+    let error = format!("{:#}", run::restore(&experiment, &split, &kept).unwrap_err());
+    assert!(error.contains("after epoch 2 of 6"), "{error}");
+    let resumed = run::train(&experiment, &split, &setting(Some(path), true), &mut ()).unwrap();
+    assert_eq!(resumed.trained, train(&experiment, &split).trained);
+    assert!(!before.exists());
+}
+
+#[test]
 fn a_killed_run_resumes_to_the_same_bits() {
     let split = points(50, true);
     for (index, kind) in ["diagonal", "spectral", "cholesky"].into_iter().enumerate() {

@@ -78,6 +78,11 @@ mod tests {
         assert_eq!((report.rmse, report.mae), (2f64.sqrt(), 1.0));
         assert!((report.nll.unwrap() - (0.5 * std::f64::consts::TAU.ln() + 1.0)).abs() < 1e-12);
         assert_eq!(coverage(&predicted.values, &[0.0, 1.0], &targets.values), 0.5);
+        // 2, 1 and 0.5 away; the first lies on the edge of its band.
+        assert_eq!(coverage(&[3.0, 4.0, 2.0], &[2.0, 0.9, 0.6], &[1.0, 5.0, 2.5]), 2.0 / 3.0);
+        let report = Regression::new(&predicted, &targets, Some(&Table::column(vec![0.5, 4.0]))).unwrap();
+        let [first, second] = [0.5, 4.0].map(|variance| 0.5 * (std::f64::consts::TAU * variance).ln());
+        assert!((report.nll.unwrap() - (first + second + 0.5) / 2.0).abs() < 1e-12);
     }
 
     #[test]

@@ -87,6 +87,12 @@ mod tests {
     }
 
     #[test]
+    fn the_curve_has_a_point_for_each_example() {
+        let curve = risk_coverage(&[0.3, 0.1, 0.2, 0.2], &[1.0, 0.0, 0.0, 1.0]).unwrap();
+        assert_eq!(curve, [(0.25, 0.0), (0.5, 0.25), (0.75, 1.0 / 3.0), (1.0, 0.5)]);
+    }
+
+    #[test]
     fn bad_numbers_are_refused() {
         assert!(risk_coverage(&[f32::NAN], &[0.0]).is_err());
         assert!(risk_coverage(&[1.0], &[]).is_err());

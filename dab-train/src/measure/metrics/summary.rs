@@ -58,6 +58,7 @@ mod tests {
     fn spread_needs_two_values() {
         assert_eq!(Summary::of(&[]), None);
         assert_eq!(Summary::of(&[0.5]).unwrap().show(2), "0.50");
+        assert_eq!(Summary::of(&[0.5]).unwrap().sd, 0.0);
         assert_eq!(Summary::of(&[1.0, 3.0]).unwrap().show(3), "2.000 ± 1.414");
     }
 }
