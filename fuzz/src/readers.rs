@@ -56,7 +56,8 @@ pub fn check(data: &[u8]) {
         "csv" => table(&save("x.csv", bytes)),
         "csv.gz" => table(&save("x.csv.gz", bytes)),
         "png" => picture(&save("x.png", bytes)),
-        "jpg" => picture(&save("x.jpg", bytes)),
+        "jpg" if bytes.len().is_multiple_of(16) || !is_large(bytes) => picture(&save("x.jpg", bytes)),
+        "jpg" => {}
         "cifar" => {
             save("test_batch.bin", bytes);
             images(&format!("{}:test", FOLDER.path().display()));
@@ -159,9 +160,18 @@ fn images(source: &str) {
     }
 }
 
-/// A picture, as a network sees it.
+/// Whether a JPEG has more than 128 × 128 pixels. Of those one in sixteen is decoded: they would take most of the time.
+fn is_large(bytes: &[u8]) -> bool {
+    let decoder = libjpeg_turbo_rs::Decoder::new(bytes);
+    decoder.is_ok_and(|d| usize::from(d.header().width) * usize::from(d.header().height) > 128 * 128)
+}
+
+/// A picture, as a network sees it; one of 14 × 14 pixels, because enlarging a small picture to the 224 × 224 of ImageNet takes
+/// a hundred times as long as decoding it.
 fn picture(path: &Path) {
-    let read = sources::pictures(vec![path.into()], How::default());
+    let mut how = How::default();
+    (how.preprocessing.side, how.preprocessing.resize) = (14, 16);
+    let read = sources::pictures(vec![path.into()], how);
     let side = read.images.side();
     let _ = told(read.images.read(0, None, &mut vec![0; 3 * side * side]));
 }

@@ -13,7 +13,7 @@ use burn::tensor::Device;
 use dab_core::channels::Form;
 
 use super::{
-    FORMS, Wish, among,
+    FORMS, REGRESSION_NORMS, Wish, among,
     folds::{self, Fold},
     judge::{Both, Judged, auroc, surprises},
     least_bytes, norms,
@@ -23,7 +23,7 @@ use super::{
 use crate::{
     config::{
         Experiment,
-        retrofit::{Beside, Norm, ViewConfig},
+        retrofit::{Beside, ViewConfig},
     },
     data::{Split, Table, Targets, count_labels},
     export::artifact,
@@ -115,7 +115,7 @@ pub fn beside(
         Targets::Regression(targets) => (targets.cols, false),
     };
     let (rows, folds) = cut(train, outputs, hides, wish.seed);
-    let norms = if hides { norms(&train.inputs) } else { vec![Norm::Columns] };
+    let norms = if hides { norms(&train.inputs) } else { REGRESSION_NORMS.to_vec() };
     // Without room for a view the network judges alone, and none has to be trained to find that out.
     if let Some(flash) = wish.flash {
         let room = rows.room(flash.saturating_sub(least_bytes(experiment, train.inputs.cols)));
@@ -133,7 +133,7 @@ pub fn beside(
     };
     let left = Wish { flash: wish.flash.map(|flash| flash.saturating_sub(bytes)), ..*wish };
     // Without room for a view, or rows that differ, the network judges alone.
-    let Ok(choice) = among(&folds, &norms, &[Form::Distance], &rows, &left, &|_, _| ()) else {
+    let Ok(choice) = among(&folds, &norms, &[Form::Distance], &rows, &left, None, &|_, _| ()) else {
         return Ok((Beside::default(), Vec::new()));
     };
     let filling = |view: &ViewConfig| if view.codes > 1 { Filling::Full } else { Filling::Single };

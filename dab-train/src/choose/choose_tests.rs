@@ -134,3 +134,32 @@ fn a_view_that_whitens_is_on_the_curve_where_some_axes_have_no_room() {
     let folds = folds::folds(&inputs, &labels, &known, 0);
     assert!(curve::joined(&folds, &[whitening], Some(small), 0).unwrap().is_some());
 }
+
+#[test]
+fn raw_columns_join_a_regression_where_the_largest_ones_tell_strangers_and_the_first_view_stays_standardised()
+{
+    // Twelve columns of small noise, and three large ones in one unit, of which two give the third away.
+    let rows = |large: f32| {
+        let mut random = Random::new(5, "choose");
+        let row = |_| {
+            let mut row = [(); 15].map(|()| random.normal() as f32);
+            let (a, b) = (4.0 * random.uniform() as f32 - 2.0, 4.0 * random.uniform() as f32 - 2.0);
+            (row[12], row[13], row[14]) =
+                (large * a, large * b, large * (a * b + 0.01 * random.normal() as f32));
+            row
+        };
+        Table::from_rows(&(0..1500).map(row).collect::<Vec<_>>()).unwrap()
+    };
+    let chosen = |large: f32| {
+        let inputs = rows(large);
+        let known =
+            Rows { inputs: 15, outputs: 1, counts: vec![plan::most_codes(1500)], strings: 64, int8: false };
+        choose_clusters(&inputs, &known, &wish(Some(64 << 10)), &|_, _| ()).unwrap()
+    };
+    let norms = |choice: &Choice| choice.views.iter().map(|view| view.norm).collect::<Vec<_>>();
+    let large = chosen(30.0);
+    assert_eq!(norms(&large), [Norm::Columns, Norm::Raw], "{large:?}");
+    assert!(large.bytes <= 64 << 10);
+    // Where columns have one scale already, raw ones say nothing new; the first view stays.
+    assert_eq!(norms(&chosen(1.0))[0], Norm::Columns);
+}

@@ -47,6 +47,8 @@ const RIDGES: [f64; 6] = [1e-4, 0.01, 0.1, 1.0, 10.0, 100.0];
 const WHITENS: f64 = 0.5;
 /// Kinds of view in each norm: one that whitens, one that does not.
 const KINDS: usize = 2;
+/// Norms of a regression. Sensors that share a unit are best left as they are, others are not: the folds tell.
+const REGRESSION_NORMS: [Norm; 2] = [Norm::Columns, Norm::Raw];
 /// Forms that are tried. Joined is within noise of the sum, energy alone never wins by more than noise.
 const FORMS: [Form; 2] = [Form::Sum, Form::Distance];
 /// Sizes that are tried, the simpler first.
@@ -286,11 +288,11 @@ pub fn choose(
     let folds = folds::folds(inputs, labels, rows, wish.seed);
     ensure!(!folds.is_empty(), "choosing leaves classes out, and there are fewer than two");
     let forms = if rows.classes() > 2 { &FORMS[..] } else { &FORMS[1..] };
-    among(&folds, &norms(inputs), forms, rows, wish, progress)
+    among(&folds, &norms(inputs), forms, rows, wish, None, progress)
 }
 
-/// Chooses the view of a regression: columns are standardised, so that its decoder is a ridge regression; clusters of the
-/// inputs are left out, and rows with a column of another row are strangers too.
+/// Chooses the views of a regression. The columns of the first are standardised, so that its decoder is a ridge regression; raw
+/// columns may join it. Clusters of the inputs are left out, and rows with a column of another row are strangers too.
 ///
 /// # Errors
 /// When nothing fits into the flash.
@@ -299,7 +301,7 @@ pub fn choose_clusters(inputs: &Table, rows: &Rows, wish: &Wish, progress: Progr
     if folds.is_empty() {
         return one_code(rows, wish, "all inputs are alike: there is nothing to choose by");
     }
-    among(&folds, &[Norm::Columns], &[Form::Distance], rows, wish, progress)
+    among(&folds, &REGRESSION_NORMS, &[Form::Distance], rows, wish, Some(Norm::Columns), progress)
 }
 
 /// The view of a regression that needs no choosing: one code.
@@ -310,13 +312,14 @@ pub fn one_code(rows: &Rows, wish: &Wish, why: &str) -> Result<Choice> {
     unjudged(&[Candidate::untried(Norm::Columns, FIXED_RIDGE, false, Form::Distance)], rows, wish, why)
 }
 
-/// Chooses by folds among norms and forms.
+/// Chooses by folds among norms and forms; the first view has the norm `first`, if that is given.
 fn among(
     folds: &[Fold],
     norms: &[Norm],
     forms: &[Form],
     rows: &Rows,
     wish: &Wish,
+    first: Option<Norm>,
     progress: Progress,
 ) -> Result<Choice> {
     let begun = Instant::now();
@@ -364,12 +367,14 @@ fn among(
     let mut chosen = select::best_of_each_kind(&candidates, rows.classes(), &each);
     // A stable sort: among equals the norms keep their order.
     chosen.sort_by(|a, b| b.auroc.total_cmp(&a.auroc));
-    let mut chosen = select::join(&judged, norms, &chosen, most as usize)?;
+    let mut chosen = select::join(&judged, norms, &chosen, most as usize, first)?;
     ensure!(!chosen.is_empty(), too_small(rows, wish.flash));
     let used = &folds[..judged.len()];
     let mut auroc = curve::joined(used, &chosen, wish.flash, wish.seed)?;
-    // Fewer views have more axes each: where axes are left out, that may be worth more than another view.
-    while chosen.iter().any(|view| !view.full_rank) && chosen.len() > 1 {
+    // Fewer views have more axes each, or more codes: where axes are left out, and where nothing else fills the flash, that may be
+    // worth more than another view.
+    let crowded = |chosen: &[Candidate]| rows.classes() < 2 || chosen.iter().any(|view| !view.full_rank);
+    while chosen.len() > 1 && crowded(&chosen) {
         let fewer = &chosen[..chosen.len() - 1];
         let blind_to_gain = fewer.iter().all(|view| view.norm.has_length());
         let found = curve::joined(used, fewer, wish.flash, wish.seed)?;

@@ -94,12 +94,13 @@ fn pick(own: &[Candidate], each: &dyn Fn(&Candidate) -> usize) -> Option<Candida
 type Seen = (Candidate, Vec<Both<Vec<f32>>>);
 
 /// Views that are better together, the best first: each next one is that with which the mean finds most. No stranger here has a
-/// wrong gain, so a view that is not of rows at length 1 gets a place at any price.
+/// wrong gain, so a view that is not of rows at length 1 gets a place at any price. The first has the norm `first`, if that is given.
 pub(super) fn join(
     judged: &[Vec<Trial>],
     norms: &[Norm],
     ordered: &[Candidate],
     most: usize,
+    first: Option<Norm>,
 ) -> Result<Vec<Candidate>> {
     let mut left: Vec<Seen> = Vec::new();
     for candidate in ordered {
@@ -112,7 +113,8 @@ pub(super) fn join(
     let mut joined: Vec<Seen> = Vec::new();
     let mut reached = f64::NEG_INFINITY;
     while joined.len() < most {
-        let next = next(&joined, &left)?;
+        let fits = |one: &Candidate| !joined.is_empty() || first.is_none_or(|norm| one.norm == norm);
+        let next = next(&joined, &left, &fits)?;
         let Some((mean, index)) = next.filter(|(mean, _)| *mean >= reached - JOINED) else { break };
         reached = mean;
         joined.push(left.remove(index));
@@ -121,7 +123,7 @@ pub(super) fn join(
         left.retain(|(one, _)| !one.norm.has_length());
         // Where nothing else fits, the last view keeps its place.
         let room = joined.len().min(most - 1);
-        if let Some((_, index)) = next(&joined[..room], &left)? {
+        if let Some((_, index)) = next(&joined[..room], &left, &|_| true)? {
             joined.truncate(room);
             joined.push(left.swap_remove(index));
         }
@@ -129,10 +131,10 @@ pub(super) fn join(
     Ok(joined.into_iter().map(|(candidate, _)| candidate).collect())
 }
 
-/// Mean AUROC with the one that is best beside those that are joined, and where it is.
-fn next(joined: &[Seen], left: &[Seen]) -> Result<Option<(f64, usize)>> {
+/// Mean AUROC with the one that is best beside those that are joined, among those that `fits` allows, and where it is.
+fn next(joined: &[Seen], left: &[Seen], fits: &dyn Fn(&Candidate) -> bool) -> Result<Option<(f64, usize)>> {
     let mut best: Option<(f64, usize)> = None;
-    for (index, (_, surprises)) in left.iter().enumerate() {
+    for (index, (_, surprises)) in left.iter().enumerate().filter(|(_, (one, _))| fits(one)) {
         let mut sum = 0.0;
         for (fold, own) in surprises.iter().enumerate() {
             let mut views: Vec<&Both<Vec<f32>>> = joined.iter().map(|(_, all)| &all[fold]).collect();

@@ -134,11 +134,11 @@ fn misunderstood(error: &clap::Error) -> ExitCode {
 }
 
 /// One line on standard error, written at once: the messages of a launcher or of other processes come before or after it, never
-/// within.
+/// within. It may quote names from files, so it is made printable.
 fn complain(message: &str) {
     let words: Vec<&str> = message.split_whitespace().collect();
     // If standard error is closed there is nobody to tell.
-    let _ = io::stderr().write_all(format!("dab: {}\n", words.join(" ")).as_bytes());
+    let _ = io::stderr().write_all(format!("dab: {}\n", text::printable(&words.join(" "))).as_bytes());
 }
 
 /// Whether whoever reads our output has gone away.

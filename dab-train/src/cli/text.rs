@@ -3,7 +3,7 @@
 use dab_core::{Model, Task};
 use serde_json::Value;
 
-pub use crate::support::text::{grouped, plural};
+pub use crate::support::text::{grouped, plural, printable};
 
 /// Columns of the longest bar.
 pub const BAR: usize = 24;
@@ -73,19 +73,6 @@ pub fn bar(share: f32) -> String {
     text
 }
 
-/// Text from a file as a terminal may show it: what would move the cursor, change colours or turn the line around is escaped.
-pub fn printable(text: &str) -> String {
-    let hidden = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    let mut shown = String::new();
-    for c in text.chars() {
-        if hidden(c) { shown.extend(c.escape_default()) } else { shown.push(c) }
-    }
-    shown
-}
-
 pub const fn task(task: Option<Task>) -> &'static str {
     match task {
         Some(Task::Regression) => "regression",
@@ -153,12 +140,6 @@ mod tests {
             shortest(x, &mut text);
             assert_eq!(text, expected.as_bytes(), "{expected}");
         }
-    }
-
-    #[test]
-    fn text_of_a_file_cannot_change_the_terminal() {
-        assert_eq!(printable("Größe \"a\\b\""), "Größe \"a\\b\"");
-        assert_eq!(printable("\x1b[31mred\r\n\u{202e}x"), "\\u{1b}[31mred\\r\\n\\u{202e}x");
     }
 
     #[test]

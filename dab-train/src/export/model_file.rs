@@ -10,6 +10,7 @@ use dab_core::artifact::{AlignedBytes, info};
 use dab_core::{ArtifactError, Model, Rates};
 
 use super::names;
+use crate::support::text::printable;
 
 /// An artifact in memory. [`ModelFile::model`] is the checked view.
 #[derive(Clone, Debug)]
@@ -108,7 +109,13 @@ impl ModelFile {
         self.outputs_or(count, |i| format!("output_{i}"))
     }
 
+    /// Control characters are escaped: these names are written to a terminal as they are.
     fn outputs_or(&self, count: usize, name: impl Fn(usize) -> String) -> Vec<String> {
-        names::find(&self.info, names::OUTPUTS, count).unwrap_or_else(|| (0..count).map(name).collect())
+        let mut found = names::find(&self.info, names::OUTPUTS, count)
+            .unwrap_or_else(|| (0..count).map(name).collect::<Vec<_>>());
+        for name in found.iter_mut().filter(|name| name.contains(char::is_control)) {
+            *name = printable(name);
+        }
+        found
     }
 }

@@ -1,4 +1,4 @@
-//! Counts in sentences.
+//! Counts in sentences, and text of strangers.
 
 /// A count with its thousands apart.
 pub fn grouped(n: u64) -> String {
@@ -28,6 +28,19 @@ pub fn counted(n: usize, one: &str) -> String {
     plural(n as u64, one)
 }
 
+/// Text from a file as a terminal may show it: what would move the cursor, change colours or turn the line around is escaped.
+pub fn printable(text: &str) -> String {
+    let hidden = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    let mut shown = String::new();
+    for c in text.chars() {
+        if hidden(c) { shown.extend(c.escape_default()) } else { shown.push(c) }
+    }
+    shown
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -37,6 +50,12 @@ mod tests {
         let text = [0, 12, 999, 1000, 100_000, 1_234_567, u64::MAX].map(grouped);
         let expected = ["0", "12", "999", "1,000", "100,000", "1,234,567", "18,446,744,073,709,551,615"];
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn text_of_a_file_cannot_change_the_terminal() {
+        assert_eq!(printable("Größe \"a\\b\""), "Größe \"a\\b\"");
+        assert_eq!(printable("\x1b[31mred\r\n\u{202e}x"), "\\u{1b}[31mred\\r\\n\\u{202e}x");
     }
 
     #[test]

@@ -50,6 +50,30 @@ fn inspect_escapes_what_a_file_says_and_ends_on_a_device_that_does_not() {
 }
 
 #[test]
+fn names_of_a_file_cannot_change_the_terminal() {
+    let folder = folder("strange-names");
+    let weights = Weights::tiny()
+        .set("decoder.weight", &[2, 2], &[1.0, -1.0, 0.0, 0.0])
+        .set("decoder.bias", &[2], &[9.0, 0.0])
+        .meta("task", "classification")
+        .meta("input_names", "a,\u{1b}[31mb")
+        .meta("output_names", "\u{1b}[31mred,green");
+    weights.pack(&folder);
+    let all = |args: &[&str], rows: &[u8]| {
+        let out = dab_reading(&folder, args, rows);
+        [out.stdout, out.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat()
+    };
+    for (args, rows, said) in [
+        (&["score", "model.dab", "-"][..], &b"0.5,-0.5\n"[..], "nearest,\\u{1b}[31mred,green\n"),
+        (&["score", "model.dab", "-"], b"a,c\n0.5,-0.5\n", "no column is called `\\u{1b}[31mb`"),
+        (&["explain", "model.dab", "-"], b"0.5,-0.5\n", "class \\u{1b}[31mred"),
+    ] {
+        let found = all(args, rows);
+        assert!(found.contains(said) && !found.contains('\u{1b}'), "{found:?}");
+    }
+}
+
+#[test]
 fn a_large_codebook_is_summed_up() {
     let folder = folder("inspect-large");
     let mut priors = vec![1.0 / 99.0; 100];
