@@ -4,7 +4,7 @@
 use dab_core::artifact::AlignedBytes;
 use dab_core::artifact::schema::{CovarianceKind, DecoderReads, Form, Task};
 use dab_core::artifact::writer::{
-    AmbiguitySpec, CalibrationSpec, ChannelsSpec, DecoderSpec, Normalization, Spec, SpecError,
+    AmbiguitySpec, CalibrationSpec, ChannelsSpec, DecoderSpec, Normalization, Spec, SpecError, ViewSpec,
 };
 use dab_core::channels::{Tail, Tails, ViewScore};
 use dab_core::{Assessment, Rates, RatesError, Verdict};
@@ -34,7 +34,7 @@ mod exact {
         softplus((t - f64::from(tail.a)) / f64::from(tail.b))
     }
 
-    fn affine(weight: &[f32], bias: Option<&[f32]>, x: &[f64]) -> Vec<f64> {
+    pub fn affine(weight: &[f32], bias: Option<&[f32]>, x: &[f64]) -> Vec<f64> {
         let row = |(i, row): (usize, &[f32])| {
             row.iter().zip(x).map(|(&w, x)| f64::from(w) * x).sum::<f64>() + bias.map_or(0.0, |b| b[i].into())
         };
@@ -66,7 +66,7 @@ mod exact {
     }
 
     /// Energy and ambiguity.
-    fn read(logits: &[f64]) -> (f64, f64) {
+    pub fn read(logits: &[f64]) -> (f64, f64) {
         let top = logits.iter().copied().fold(f64::MIN, f64::max);
         let class = logits.iter().position(|&l| l == top).expect("a logit");
         let sum = |skip: Option<usize>| {
@@ -318,4 +318,73 @@ fn multiply_adds_and_scratch_count_every_view() {
     spec.channels = Some(ChannelsSpec { views: vec![second], ..ChannelsSpec::default() });
     // The second view: length 2 · 4, head 4 · 2, codes 6 · 2, logits 2 · 5. It needs 6 distances and 5 logits.
     assert_eq!(of(&spec), (28 + 8 + 8 + 12 + 10, 4 + 4 + 6 + 5 + 2 * 4));
+}
+
+#[test]
+fn a_view_has_an_energy_where_it_has_classes() {
+    let (spec, input) = (views(), [0.3, -0.2, 0.5, 0.1, -0.4]);
+    let (_, found) = assess(&spec, &input);
+    let [base, second, third] = found[..] else { panic!("three views") };
+    assert!(second.energy.is_some_and(|e| e.abs() < 100.0), "{second:?}");
+    assert_eq!(third.energy, None, "it has no decoder");
+    // The base's decoder reads the input.
+    let decoder = spec.decoder.as_ref().expect("a decoder");
+    let logits = exact::affine(&decoder.weight, decoder.bias.as_deref(), &input.map(f64::from));
+    let (energy, expected) = (f64::from(base.energy.expect("classes")), exact::read(&logits).0);
+    assert!((energy - expected).abs() < RELATIVE * (1.0 + expected.abs()), "{energy} {expected}");
+}
+
+/// The base of a model without layers and classes as a view beside it.
+fn base_again(spec: &Spec) -> ViewSpec {
+    ViewSpec {
+        normalization: spec.normalization.clone(),
+        l2: false,
+        head_weight: spec.head.weight.clone(),
+        head_bias: vec![0.0; spec.head.dim],
+        dim: spec.head.dim,
+        alpha: spec.codes.alpha,
+        means: spec.codes.means.iter().map(|&m| m as f32).collect(),
+        priors: spec.codes.priors.clone(),
+        decoder: None,
+        form: Form::Distance,
+        tails: Tails::UNIT,
+    }
+}
+
+#[test]
+fn of_equally_surprised_views_the_first_is_named() {
+    let mut spec = bare(&mut Random(9), CovarianceKind::Constant, 3, 2, 1.0);
+    let view = base_again(&spec);
+    spec.channels = Some(ChannelsSpec { views: vec![view.clone(), view], ..ChannelsSpec::default() });
+    let named = |spec: &Spec, equal: &[usize]| {
+        let (found, views) = assess(spec, &[2.0, -3.0, 4.0]);
+        assert!(equal.iter().all(|&view| views[view].surprise == views[equal[0]].surprise), "{views:?}");
+        found.view
+    };
+    assert_eq!(named(&spec, &[0, 1, 2]), Some(0));
+    // The two views beside a base that is less surprised.
+    spec.channels.as_mut().expect("channels").base.tails.view.a = 5.0;
+    assert_eq!(named(&spec, &[1, 2]), Some(1));
+}
+
+#[test]
+fn columns_are_scaled_where_a_deviation_is_not_1() {
+    let plain = bare(&mut Random(10), CovarianceKind::Constant, 3, 2, 1.0);
+    let scaled = |base: Option<f32>, beside: Option<f32>| {
+        let normalization = |std| Some(Normalization { mean: vec![0.5; 3], std: vec![std; 3] });
+        let mut spec = plain.clone();
+        let mut view = base_again(&spec);
+        view.normalization = beside.and_then(normalization);
+        spec.normalization = base.and_then(normalization);
+        spec.channels = Some(ChannelsSpec { views: vec![view], ..ChannelsSpec::default() });
+        let bytes = AlignedBytes::from(&*spec.to_bytes().expect("a model"));
+        let model = bytes.model().expect("a model");
+        [0, 1, 2, usize::MAX].map(|view| model.scales_columns(view))
+    };
+    // A view beyond the last scales nothing, and neither does one that only centres.
+    for none in [None, Some(1.0)] {
+        assert_eq!(scaled(none, none), [false; 4]);
+        assert_eq!(scaled(Some(2.0), none), [true, false, false, false]);
+        assert_eq!(scaled(none, Some(0.25)), [false, true, false, false]);
+    }
 }

@@ -393,6 +393,18 @@ fn an_ellipse_at_its_ends() {
     assert!(ellipse.assess(&[3.0, 1.0]).expect("finite") < 1.0);
     ellipse.clear();
     assert_eq!(ellipse.assess(&[3.0, 1.0]).expect("finite"), fresh);
+    // What is saturated keeps its sign: the direction (−1, 1) was seen, (1, 1) was not.
+    ellipse.observe(&[-4.0 * end, 4.0 * end]).expect("finite");
+    let [seen, other] = [[-1.0, 1.0], [1.0, 1.0]].map(|x| ellipse.assess(&x).expect("finite"));
+    assert!(seen < 1e-6 && other > 1.0, "{seen} {other}");
+    // The diagonal stays at 2^60 or below, whatever lay in the storage.
+    let most = (1u64 << 60) as f32;
+    for (before, after) in [(0.5 * most, 0.5 * most), (most, most), (4.0 * most, most)] {
+        let mut storage = [before, 0.0];
+        let mut ellipse = EllipseView::new(1.0, 1, &mut storage).expect("storage");
+        ellipse.observe(&[1.0]).expect("finite");
+        assert_eq!(ellipse.factor().diagonal(0), after);
+    }
 }
 
 #[test]
@@ -473,16 +485,16 @@ fn the_cost_of_a_call_is_counted_from_its_shape() {
     spec.layers.truncate(1);
     spec.layers.push(norm(&mut Random(2), 6, dab_core::Activation::Identity));
     assert_eq!(count(&spec), 4 * 6 + 4 * 6 + 36 + 3 + 5 * 6 + 3 * 2);
-    // Two taught codes: two multiply-adds a dimension.
+    // Three taught codes: two multiply-adds a dimension.
     let mut head = Head::new(memory::Config::DEFAULT).expect("a configuration");
-    let mut floats = vec![0.0; memory::storage_len(2, 3)];
-    let mut memory = MemoryView::new(&mut head, 2, 3, &mut floats).expect("memory");
-    for x in [1.0, 50.0] {
+    let mut floats = vec![0.0; memory::storage_len(3, 3)];
+    let mut memory = MemoryView::new(&mut head, 3, 3, &mut floats).expect("memory");
+    for x in [1.0, 50.0, 100.0] {
         memory.teach(&[x; 3], Width::Std(&[1.0; 3]), None).expect("room");
     }
     let bytes = mlp().to_bytes().expect("a model");
     let taught = AlignedBytes::from(&*add_taught(&bytes, &memory.codes(), &[]).expect("a model"));
-    assert_eq!(taught.model().expect("a model").multiply_adds(), count(&mlp()) + 2 * 2 * 3);
+    assert_eq!(taught.model().expect("a model").multiply_adds(), count(&mlp()) + 3 * 2 * 3);
 }
 
 #[test]

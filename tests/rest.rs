@@ -1,10 +1,11 @@
 //! What a view of few axes leaves out is its last axis: the formula, what it sees, and what is refused.
 
 use dab_core::artifact::quantise::{HeldOut, quantise};
-use dab_core::artifact::schema::{CHANNELS, CovarianceKind, REST};
+use dab_core::artifact::schema::{CHANNELS, CovarianceKind, Form, REST};
 use dab_core::artifact::taught::add_taught;
-use dab_core::artifact::writer::{ChannelsSpec, Codes, Head, RestSpec, Spec};
+use dab_core::artifact::writer::{ChannelsSpec, Codes, Head, RestSpec, Spec, ViewSpec};
 use dab_core::artifact::{AlignedBytes, ArtifactError, Part};
+use dab_core::channels::{Tails, ViewScore};
 use dab_core::codebook::{CodebookView, PrecisionLayout};
 use dab_core::{Activation, Assessment};
 use dab_tests::patch::{Parts, seal, word};
@@ -69,6 +70,97 @@ fn the_last_axis_is_the_length_of_what_the_others_leave_out() {
         moved[200] += 5.0;
         let u = assess(&bytes, &moved).uncertainty;
         assert!((u / (12.5 * gain * gain) - 1.0).abs() < 1e-2, "{u}");
+    }
+}
+
+/// Three views of six inputs, each a [`plane`] about ½ with gains 2, 1 and 3; those whose bit is in `mask` have a rest.
+fn planes(mask: u32) -> Spec {
+    let mut spec = plane(&[0.5; 6], 2.0);
+    let view = ViewSpec {
+        normalization: None,
+        l2: false,
+        head_weight: spec.head.weight.clone(),
+        head_bias: spec.head.bias.clone().expect("a bias"),
+        dim: 3,
+        alpha: 1.0,
+        means: vec![0.0; 3],
+        priors: vec![1.0],
+        decoder: None,
+        form: Form::Distance,
+        tails: Tails::UNIT,
+    };
+    let channels = spec.channels.as_mut().expect("channels");
+    channels.views = vec![view.clone(), view];
+    let first = channels.rests.remove(0);
+    let rests = [2.0, 1.0, 3.0].into_iter().enumerate().filter(|(view, _)| mask >> view & 1 == 1);
+    channels.rests =
+        rests.map(|(view, gain)| RestSpec { view, gain, scales: first.scales.clone() }).collect();
+    spec
+}
+
+#[test]
+fn each_view_has_a_rest_of_its_own_or_none() {
+    // From the centre: 1, 2, −1, 3, 0, 0. That is 2 and 3 along the axes, and 15 − 1 − ½ is left of the square.
+    let input = [1.5, 2.5, -0.5, 3.5, 0.5, 0.5];
+    let outside = 15.0 - 1.0 - 0.5;
+    // Without a rest the last axis is c·x − ½‖c‖².
+    let last = 0.5 * 8.0 - 0.75;
+    for mask in 0..8 {
+        let file = AlignedBytes::from(&*planes(mask).to_bytes().expect("a model"));
+        let model = file.model().expect("a model");
+        let mut views = [ViewScore::default(); 3];
+        let mut scratch = vec![f32::NAN; model.scratch_len()];
+        let found = model.views_into(&input, &mut views, &mut scratch).expect("an input");
+        for (view, gain) in [2.0, 1.0, 3.0].into_iter().enumerate() {
+            let has_rest = mask >> view & 1 == 1;
+            assert_eq!(model.has_rest(view), has_rest, "views {mask:b}, view {view}");
+            let square: f64 = if has_rest { gain * gain * outside } else { last * last };
+            let (expected, distance) = (0.5 * (4.0 + 9.0 + square), f64::from(views[view].distance));
+            assert!(
+                (distance - expected).abs() <= RELATIVE * expected,
+                "{mask:b} {view} {distance} {expected}"
+            );
+        }
+        assert_eq!(found.uncertainty, views[0].distance);
+        for view in [3, 4, 31, 32, 64, usize::MAX] {
+            assert!(!model.has_rest(view), "there is no view {view}");
+        }
+        // A head of 6 · 3 and one code of 3 in each view; with a rest the length of 6 inputs, and twice its 3 values.
+        let rests = u64::from(mask.count_ones());
+        assert_eq!(model.multiply_adds(), 3 * (6 * 3 + 3) + rests * (6 + 2 * 3), "{mask:b}");
+    }
+}
+
+#[test]
+fn teaching_lowers_what_lies_along_the_axes_and_leaves_the_rest() {
+    let mut input = [0.5; 6];
+    (input[0], input[5]) = (9.5, 5.5);
+    for mask in 0..8 {
+        let bytes = planes(mask).to_bytes().expect("a model");
+        let file = AlignedBytes::from(&*bytes);
+        let model = file.model().expect("a model");
+        let mean = model.encode(&input, &mut vec![0.0; model.scratch_len()]).expect("an input").mean.to_vec();
+        let codes = CodebookView {
+            dim: 3,
+            means: &mean,
+            precisions: &[1.0; 3],
+            layout: PrecisionLayout::Diagonal,
+            log_dets: &[0.0],
+            priors: &[1.0],
+            alpha: 1.0,
+        };
+        let taught = add_taught(&bytes, &codes, &[]).expect("a taught model");
+        let (before, after) = (assess(&bytes, &input), assess(&taught, &input));
+        let last = 0.5 * mean[2] * mean[2];
+        assert!(before.uncertainty > 150.0 && last > 20.0, "{before:?} {last}");
+        if mask & 1 == 1 {
+            assert_eq!(after.uncertainty, last, "{mask:b}");
+        } else {
+            assert!(after.uncertainty < 3.0, "an axis that is no rest can be taught: {mask:b} {after:?}");
+        }
+        let tail = model.tails().next().expect("the base").u;
+        assert_eq!(after.unfamiliarity, Some(tail.surprise(after.uncertainty)), "{mask:b}");
+        assert!(after.unfamiliarity < before.unfamiliarity, "{mask:b}");
     }
 }
 

@@ -198,3 +198,68 @@ pub fn per_dimension_into(p: &GaussianView<'_>, code: &CodeView<'_>, weight: f32
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use std::vec::Vec;
+
+    use super::*;
+    use crate::linalg::triangle::{Layout, packed_len};
+
+    #[test]
+    fn two_identities_are_half_a_square_apart() {
+        let p = GaussianView { mean: &[3.0, 1.0], spread: Spread::Identity, log_det: 0.0 };
+        let code = CodeView { mean: &[0.0, -3.0], precision: Precision::Identity, log_det: 0.0 };
+        assert_eq!(kl(&p, &code), 0.5 * (9.0 + 16.0));
+    }
+
+    /// Sums of some thousand f32 products against float64.
+    const RELATIVE: f64 = 1e-5;
+
+    #[test]
+    fn factors_of_several_blocks_agree_with_float64() {
+        // Two whole blocks of columns, and three columns.
+        const D: usize = 2 * LANES + 3;
+        let number = |n: usize| ((n * 37 + 11) % 29) as f32 / 14.0 - 1.0;
+        let mean: Vec<f32> = (0..D).map(number).collect();
+        let code_mean: Vec<f32> = (0..D).map(|i| number(i + 100)).collect();
+        let r: Vec<f32> = (0..packed_len(D)).map(|n| number(n + 7)).collect();
+        let rows = Triangle::new(&r, D, Layout::Packed);
+        for lower in [false, true] {
+            let entry = |n: usize| if lower && n % D > n / D { 0.0 } else { number(n + 3) };
+            let factor: Vec<f32> = (0..D * D).map(entry).collect();
+            let product = |i: usize, v: &dyn Fn(usize) -> f64| -> f64 {
+                rows.row(i).iter().enumerate().map(|(j, &r)| f64::from(r) * v(j)).sum()
+            };
+            let mut exact = -(D as f64);
+            for i in 0..D {
+                for k in 0..D {
+                    exact += product(i, &|j| f64::from(factor[j * D + k])).powi(2);
+                }
+                exact += product(i, &|j| f64::from(mean[j]) - f64::from(code_mean[j])).powi(2);
+            }
+            let p =
+                GaussianView { mean: &mean, spread: Spread::Full { factor: &factor, lower }, log_det: 0.0 };
+            let code = CodeView { mean: &code_mean, precision: Precision::Full(rows), log_det: 0.0 };
+            let found = f64::from(kl(&p, &code));
+            assert!((found / (0.5 * exact) - 1.0).abs() < RELATIVE, "{found} {exact}");
+        }
+    }
+
+    #[test]
+    fn shares_of_a_saturated_distance_are_saturated_before_they_are_weighted() {
+        // The ends of the domain: 2^100 · 2^50 is no f32.
+        let end = crate::scalar::LARGEST;
+        let p = GaussianView { mean: &[end, 1.0], spread: Spread::Diagonal(&[1.0; 2]), log_det: 0.0 };
+        let code = CodeView { mean: &[0.0; 2], precision: Precision::Diagonal(&[end, 1.0]), log_det: 0.0 };
+        let mut out = [0.0; 2];
+        per_dimension_into(&p, &code, 0.5, &mut out);
+        assert_eq!(out, [0.5 * f32::MAX, 0.25]);
+        // Two such codes of the whole weight: the sum is no more than the largest number.
+        let mut out = [0.0; 2];
+        per_dimension_into(&p, &code, 1.0, &mut out);
+        per_dimension_into(&p, &code, 1.0, &mut out);
+        assert_eq!(out, [f32::MAX, 1.0]);
+    }
+}

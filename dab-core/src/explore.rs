@@ -304,6 +304,14 @@ mod tests {
         let mut bonus = Exploration::new(PLAIN).unwrap();
         (0..10).for_each(|_| bonus.update(4.0));
         assert_eq!(bonus.compute(5.0, 0), 0.5);
+        // A deviation up to the smallest counts as none.
+        for (u, expected) in [(SMALLEST_STD, 0.5), (2.0 * SMALLEST_STD, 2.5)] {
+            let mut bonus = Exploration::new(PLAIN).unwrap();
+            bonus.update(u);
+            bonus.update(-u);
+            assert_eq!((bonus.running().mean(), bonus.running().std()), (0.0, u));
+            assert_eq!(bonus.compute(1.0, 0), expected);
+        }
     }
 
     proptest! {

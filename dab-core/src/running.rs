@@ -135,6 +135,55 @@ mod tests {
         assert!(running.mean().is_finite() && running.std().is_finite());
     }
 
+    fn read(count: u64, mean: f64, m2: f64, min: f32, max: f32) -> Option<Running> {
+        Running::from_bytes(&Running { count, mean, m2, min, max }.to_bytes())
+    }
+
+    #[test]
+    fn a_saved_mean_is_within_the_range_and_a_billionth_of_it() {
+        // From 1 to 2 the slack is 3e-9.
+        for (mean, taken) in [
+            (1.0, true),
+            (2.0, true),
+            (1.0 - 2.9e-9, true),
+            (2.0 + 2.9e-9, true),
+            (1.0 - 3.1e-9, false),
+            (2.0 + 3.1e-9, false),
+            (0.5, false),
+            (2.5, false),
+            (f64::NAN, false),
+        ] {
+            assert_eq!(read(3, mean, 0.0, 1.0, 2.0).is_some(), taken, "{mean}");
+        }
+        // Between numbers of either sign, too: from −1 to 2 it is the same.
+        assert!(read(3, 2.0 + 2.9e-9, 0.0, -1.0, 2.0).is_some());
+        assert!(read(3, 2.0 + 3.1e-9, 0.0, -1.0, 2.0).is_none());
+    }
+
+    #[test]
+    fn saved_squares_are_those_of_numbers_within_the_range() {
+        let square = |range: f64| 4.0 * range * range;
+        for (m2, taken) in [
+            (0.0, true),
+            (square(1.0), true),
+            (square(1.0 + 2.9e-9), true),
+            (square(1.0 + 3.1e-9), false),
+            (-1e-300, false),
+        ] {
+            assert_eq!(read(4, 1.5, m2, 1.0, 2.0).is_some(), taken, "{m2}");
+        }
+    }
+
+    #[test]
+    fn no_numbers_have_no_statistics() {
+        assert_eq!(read(0, 0.0, 0.0, 0.0, 0.0), Some(Running::EMPTY));
+        for (mean, m2, min, max) in
+            [(3.0, 0.0, 3.0, 3.0), (0.0, 0.0, 0.0, 5.0), (0.0, 0.0, -5.0, 0.0), (0.0, 1.0, 0.0, 0.0)]
+        {
+            assert_eq!(read(0, mean, m2, min, max), None, "{mean} {m2} {min} {max}");
+        }
+    }
+
     proptest! {
         #[test]
         fn it_is_the_mean_and_the_deviation(xs in prop::collection::vec(-1e3f32..1e3, 1..200)) {

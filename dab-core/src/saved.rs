@@ -192,3 +192,22 @@ impl<'a> Reader<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn saved_states_begin_with_their_own_tags() {
+        // A device finds states that an older program saved by these bytes.
+        let tags = [Saved::Memory, Saved::Monitor, Saved::Normaliser].map(Saved::tag);
+        assert_eq!(tags, [*b"dbm1", *b"dbw1", *b"dbx1"]);
+        for what in [Saved::Memory, Saved::Monitor, Saved::Normaliser] {
+            let mut bytes = [7; 12];
+            seal(&mut bytes, what.tag());
+            for other in [Saved::Memory, Saved::Monitor, Saved::Normaliser] {
+                assert_eq!(Reader::new(&bytes, other).is_ok(), what == other, "{what:?} {other:?}");
+            }
+        }
+    }
+}

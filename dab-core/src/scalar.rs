@@ -237,6 +237,13 @@ mod tests {
         assert_eq!(ln(1.0).to_bits(), 0, "+0, not −0");
     }
 
+    #[test]
+    fn exp_is_a_normal_number_down_to_its_lowest_argument_and_0_below() {
+        let least = f64::from(exp(LOWEST));
+        assert!((least / libm::exp(f64::from(LOWEST)) - 1.0).abs() <= RELATIVE, "{least}");
+        assert_eq!(exp(LOWEST.next_down()), 0.0);
+    }
+
     /// Error of `ln(x)` in units of the last place of the exact value.
     fn ulps_of_ln(x: f32) -> f64 {
         let exact = libm::log(f64::from(x));

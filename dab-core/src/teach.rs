@@ -158,3 +158,41 @@ impl CodebookView<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codebook::PrecisionLayout;
+    use crate::linalg::triangle::Layout;
+
+    /// The mean variances of codes whose weights need not sum to 1.
+    fn mean_variances<const D: usize>(
+        layout: PrecisionLayout,
+        precisions: &[f32],
+        priors: &[f32],
+    ) -> [f32; D] {
+        let means = [0.0; 16];
+        let codes =
+            CodebookView { dim: D, alpha: 1.0, means: &means, precisions, layout, log_dets: &[], priors };
+        let mut out = [f32::NAN; D];
+        codes.mean_variance_into(&mut out);
+        out
+    }
+
+    #[test]
+    fn variances_of_codes_are_averaged_by_their_weights() {
+        let diagonal = mean_variances(PrecisionLayout::Diagonal, &[2.0, 4.0, 8.0, 0.5], &[1.0, 3.0]);
+        assert_eq!(diagonal, [(0.5 + 3.0 / 8.0) / 4.0, (0.25 + 3.0 / 0.5) / 4.0]);
+        assert_eq!(mean_variances(PrecisionLayout::Identity, &[], &[1.0, 3.0]), [1.0; 2]);
+        // R and its inverse: ½; −⅛ ¼; 3½ −1 2. The squares of a row sum to a variance. The other code has the identity.
+        let rows = [2.0, 1.0, 4.0, -3.0, 2.0, 0.5, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0];
+        let full = mean_variances(PrecisionLayout::Full(Layout::Packed), &rows, &[1.0, 3.0]);
+        assert_eq!(full, [0.25, 1.0 / 64.0 + 1.0 / 16.0, 12.25 + 1.0 + 4.0].map(|v| (v + 3.0) / 4.0));
+    }
+
+    #[test]
+    fn codes_without_weight_have_no_variance() {
+        assert_eq!(mean_variances(PrecisionLayout::Diagonal, &[2.0, 4.0], &[0.0]), [0.0; 2]);
+        assert_eq!(mean_variances(PrecisionLayout::Identity, &[], &[]), [0.0; 2]);
+    }
+}

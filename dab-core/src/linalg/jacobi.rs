@@ -301,6 +301,23 @@ mod tests {
         assert_eq!(found, [0, 0, 3, 5, 5, 7, 7, 8, 8, 10, 10, 11, 11]);
     }
 
+    #[test]
+    fn equal_diagonals_turn_forward_and_what_is_negligible_does_not_turn() {
+        let turned = |xx: f32, yy: f32, xy: f32| {
+            let [cosines, sines] = rotation_angles([[xx; BLOCK], [yy; BLOCK], [xy; BLOCK]]);
+            (cosines[0], sines[0])
+        };
+        // By about 45°, in the direction of the entry's sign.
+        let (c, s) = turned(1.0, 1.0, 0.5);
+        assert!((c - s).abs() < 0.01 && (c * c + s * s - 1.0).abs() < 1e-6, "{c} {s}");
+        assert_eq!(turned(1.0, 1.0, -0.5), (c, -s));
+        assert!(turned(1.0, 0.5, 0.25).1 < 0.0 && turned(0.5, 1.0, 0.25).1 > 0.0);
+        for sign in [1.0, -1.0] {
+            assert_eq!(turned(0.5, 1.0, sign * NEGLIGIBLE), (1.0, 0.0));
+            assert!(turned(0.5, 1.0, sign * NEGLIGIBLE.next_up()).1 * sign > 0.0);
+        }
+    }
+
     /// Eigenvalues that trouble eigen-solvers, from uniform numbers `r` in (−1, 1).
     fn spectrum(family: usize, i: usize, r: f64) -> f64 {
         let alternate = |even, odd| if i.is_multiple_of(2) { even } else { odd };
