@@ -36,7 +36,11 @@ impl Model<'_> {
         total += self.channels().map_or(0, |c| self.channel_multiply_adds(&c.meta));
         // The length of what enters a head, and of its part along the axes.
         let rests = self.channels().map_or(Rests::default(), |c| c.rests);
-        total + u64::from(rests.views.count_ones()) * width + 2 * rests.values.len() as u64
+        let (base, views) = (rests.views & 1, (rests.views >> 1).count_ones());
+        total
+            + u64::from(base) * width
+            + u64::from(views) * u64::from(self.meta.inputs)
+            + 2 * rests.values.len() as u64
     }
 
     /// What norms and further views cost.
