@@ -38,7 +38,7 @@ use crate::{
         retrofit::{Norm, ViewConfig},
     },
     data::Table,
-    support::parallel::map_blocks,
+    support::{parallel::map_blocks, text::plural},
 };
 
 /// Ridges that are tried, strongest whitening first.
@@ -227,10 +227,12 @@ fn least_bytes(experiment: &Experiment, inputs: usize) -> u64 {
 
 fn too_small(rows: &Rows, flash: Option<u64>) -> anyhow::Error {
     let bytes = flash.unwrap_or(0);
+    let what = if rows.classes() > 1 { "class" } else { "output" };
     anyhow::anyhow!(
-        "{bytes} bytes of flash hold no model of {} inputs and {} classes: allow more with --flash",
-        rows.inputs,
-        rows.outputs
+        "{bytes} bytes of flash hold no model of {} and {}: allow at least {}K with --flash",
+        plural(rows.inputs as u64, "input"),
+        plural(rows.outputs as u64, what),
+        rows.least_flash().div_ceil(1 << 10)
     )
 }
 

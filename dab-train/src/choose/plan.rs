@@ -111,6 +111,19 @@ impl Rows {
         Some(self.sized(dim, each))
     }
 
+    /// Bytes of the smallest file that holds a model of one code a class.
+    pub fn least_flash(&self) -> u64 {
+        // The norm that every choice has.
+        let fits = |flash| self.size(Norm::Columns, Some(self.room(flash)), Filling::Single).is_some();
+        // What does not fit into 4 GB is no file.
+        let (mut low, mut high) = (0, u64::from(u32::MAX));
+        while low < high {
+            let middle = u64::midpoint(low, high);
+            if fits(middle) { high = middle } else { low = middle + 1 }
+        }
+        low
+    }
+
     /// Bytes of one axis: its weights, its bias, and its scale where weights are bytes.
     fn axis(&self) -> u64 {
         let inputs = self.inputs as u64;
@@ -258,6 +271,17 @@ mod tests {
             |rows: &Rows| rows.size(Norm::Columns, Some(rows.room(128 << 10)), Filling::Full).unwrap().dim;
         assert!(axes(&bytes) > axes(&floats) && floats.lacks_axes(Some(128 << 10), 1));
         assert!(!rows(8, 10, 1000).lacks_axes(Some(128 << 10), 3) && !floats.lacks_axes(None, 3));
+    }
+
+    #[test]
+    fn the_least_flash_holds_a_model_and_a_byte_less_does_not() {
+        for rows in [rows(4, 3, 50), rows(384, 150, 90), Rows { int8: true, ..rows(2048, 10, 100) }] {
+            let least = rows.least_flash();
+            let size = |flash| rows.size(Norm::Columns, Some(rows.room(flash)), Filling::Single);
+            let size_of_least = size(least).unwrap();
+            assert_eq!((size_of_least.each, size(least - 1)), (1, None));
+            assert!(rows.bytes(&[view(Norm::Columns, size_of_least)], false) <= least);
+        }
     }
 
     #[test]
