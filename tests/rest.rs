@@ -21,6 +21,20 @@ fn assess(bytes: &[u8], input: &[f32]) -> Assessment {
     model.assess(input, &mut scratch).expect("an input")
 }
 
+/// `file`, a model of three axes, taught one code of unit variance at `mean`.
+fn taught(file: &[u8], mean: &[f32]) -> Vec<u8> {
+    let codes = CodebookView {
+        dim: 3,
+        means: mean,
+        precisions: &[1.0; 3],
+        layout: PrecisionLayout::Diagonal,
+        log_dets: &[0.0],
+        priors: &[1.0],
+        alpha: 1.0,
+    };
+    add_taught(file, &codes, &[]).expect("a taught model")
+}
+
 /// One code at 0 and two of `inputs` axes, e₀ and (e₁ + e₂) of other lengths; the rest is what is outside of them about `centre`.
 fn plane(centre: &[f32], gain: f32) -> Spec {
     let inputs = centre.len();
@@ -140,16 +154,7 @@ fn teaching_lowers_what_lies_along_the_axes_and_leaves_the_rest() {
         let file = AlignedBytes::from(&*bytes);
         let model = file.model().expect("a model");
         let mean = model.encode(&input, &mut vec![0.0; model.scratch_len()]).expect("an input").mean.to_vec();
-        let codes = CodebookView {
-            dim: 3,
-            means: &mean,
-            precisions: &[1.0; 3],
-            layout: PrecisionLayout::Diagonal,
-            log_dets: &[0.0],
-            priors: &[1.0],
-            alpha: 1.0,
-        };
-        let taught = add_taught(&bytes, &codes, &[]).expect("a taught model");
+        let taught = self::taught(&bytes, &mean);
         let (before, after) = (assess(&bytes, &input), assess(&taught, &input));
         let last = 0.5 * mean[2] * mean[2];
         assert!(before.uncertainty > 150.0 && last > 20.0, "{before:?} {last}");
@@ -225,20 +230,10 @@ fn a_file_with_rests_says_so_and_keeps_them_with_bytes_and_codes_that_are_taught
         let mean = model.encode(&near, &mut scratch).expect("an input").mean.to_vec();
         let outside = model.encode(&moved, &mut scratch).expect("an input").mean.to_vec();
         let stays = 0.5 * outside[2] * outside[2];
-        let codes = CodebookView {
-            dim: 3,
-            means: &mean,
-            precisions: &[1.0; 3],
-            layout: PrecisionLayout::Diagonal,
-            log_dets: &[0.0],
-            priors: &[1.0],
-            alpha: 1.0,
-        };
-        let taught = add_taught(file, &codes, &[]).expect("a taught model");
+        let taught = self::taught(file, &mean);
         assert_eq!(taught[10], 3);
         assert!(assess(file, &near).uncertainty > 100.0 && assess(&taught, &near).uncertainty < 3.0);
-        let codes = CodebookView { means: &outside, ..codes };
-        let taught = add_taught(file, &codes, &[]).expect("a taught model");
+        let taught = self::taught(file, &outside);
         assert_eq!(assess(&taught, &moved).uncertainty, stays);
     }
 }

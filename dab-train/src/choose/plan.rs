@@ -111,7 +111,7 @@ impl Rows {
         Some(self.sized(dim, each))
     }
 
-    /// Bytes of the smallest file that holds a model of one code a class.
+    /// Bytes that are sure to hold a model of one code a class, its tables at their largest.
     pub fn least_flash(&self) -> u64 {
         // The norm that every choice has.
         let fits = |flash| self.size(Norm::Columns, Some(self.room(flash)), Filling::Single).is_some();
