@@ -54,8 +54,10 @@ SHORT = {
 }
 
 
-# The tables of the page, and the rows on which the rule was developed.
-ALL = {**sets.TABLES, "development": development.development}
+# Rows on which the rule was developed.
+DEVELOPMENT = {"development": development.development, "few": development.few}
+# The tables of the page, and those.
+ALL = {**sets.TABLES, **DEVELOPMENT}
 
 
 def arguments():
@@ -207,7 +209,7 @@ def main():
         if not options.print:
             run(table, options, asked)
         found = results(table, options, asked)
-        if found.runs and table == "development":
+        if found.runs and table in DEVELOPMENT:
             show(table, tables.against_fixed(found), options)
         elif found.runs:
             show(table, tables.section(found, options.details), options)

@@ -113,8 +113,9 @@ def faults(rows, seed):
     return {"offset": more, "gain": less, "other row": other}
 
 
-def regression(name, seeds):
+def regression(name, seeds, rows=None):
     x, y = uci(name)
+    title = f"{name}, {rows} rows" if rows else name
     for seed in range(seeds):
         # The fifth of the rows that has the largest value of one column is a regime that is not known.
         rng = np.random.default_rng(seed)
@@ -122,8 +123,8 @@ def regression(name, seeds):
         order = np.argsort(x[:, column] + 1e-9 * rng.standard_normal(len(x)))
         strange, known = order[len(x) * 4 // 5 :], rng.permutation(order[: len(x) * 4 // 5])
         test = known[: min(MOST, len(known) // 4)]
-        fit = known[len(test) :][:6000]
-        yield Split(name, seed, x[fit], y[fit], faults(x[test], seed) | {"regime": x[strange[:MOST]]}, (x[test], y[test]),
+        fit = known[len(test) :][: rows or 6000]
+        yield Split(title, seed, x[fit], y[fit], faults(x[test], seed) | {"regime": x[strange[:MOST]]}, (x[test], y[test]),
                     regression=True)
 
 
@@ -169,3 +170,18 @@ def development(seeds, options):
     yield from unlabelled("segment, a regression", *keel("segment"), 2, 5, seeds)
     for name in ("power_plant", "wine_red", "yacht"):
         yield from regression(name, seeds)
+
+
+def few(seeds, options):
+    """Few rows to fit: small tables, and small parts of large ones."""
+    for rows in (100, 300):
+        for name, hide in {"texture": 3, "satimage": 2, "penbased": 3, "segment": 2, "vowel": 3}.items():
+            yield from raw(f"{name}, {rows} rows", *keel(name), hide, seeds, rows)
+        yield from raw(f"MNIST, 14 × 14 pixels, {rows} rows", *mnist(), 3, seeds, rows)
+        for name in ("power_plant", "wine_red"):
+            yield from regression(name, seeds, rows)
+    for name, hide in {"vehicle": 1, "iris": 1, "tae": 1, "hayes-roth": 1}.items():
+        yield from raw(f"{name}, 100 rows", *keel(name), hide, seeds, 100)
+    for name in ("wdbc", "sonar", "ionosphere"):
+        yield from raw(f"{name}, 100 rows", *keel(name), 0, seeds, 100)
+    yield from regression("yacht", seeds, 100)

@@ -58,8 +58,26 @@ fn columns_of_different_units_are_standardised() {
     assert_eq!(norms(&inputs), [Norm::Columns]);
     let choice = choose(&inputs, &labels, &rows(&labels, 3), &wish(None), &|_, _| ()).unwrap();
     assert!(choice.views.iter().all(|view| view.norm == Norm::Columns), "{choice:?}");
-    let fast = fixed(&inputs, &rows(&labels, 3), &wish(Some(16 << 10))).unwrap();
+    let fast = fixed(&inputs, &rows(&labels, 3), &wish(Some(16 << 10)), "why").unwrap();
     assert_eq!((fast.views.len(), fast.views[0].form, fast.auroc), (1, Form::Distance, None));
+}
+
+#[test]
+fn few_rows_take_fixed_views() {
+    for count in [3, 8, 12, 40] {
+        let (inputs, labels) = ring(count, 3, 1.0);
+        let known = rows(&labels, 3);
+        let choice = choose(&inputs, &labels, &known, &wish(None), &|_, _| ()).unwrap();
+        let clusters = choose_clusters(
+            &inputs,
+            &Rows { outputs: 1, counts: vec![count], ..known },
+            &wish(None),
+            &|_, _| (),
+        );
+        // A fourth of two classes is too little to judge by.
+        assert_eq!(choice.folds > 0, count == 40, "{choice:?}");
+        assert!(!choice.views.is_empty() && !clusters.unwrap().views.is_empty());
+    }
 }
 
 #[test]

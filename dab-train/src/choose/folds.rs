@@ -29,6 +29,9 @@ const REPEATS: usize = 4;
 /// Chimeras for each row of a hidden class.
 const CHIMERAS: f64 = 0.5;
 
+/// Fewer rows than this judge nothing.
+const LEAST_KNOWN: usize = 4;
+
 /// Clusters of the inputs of a regression: each is hidden in turn.
 const CLUSTERS: usize = 5;
 
@@ -61,7 +64,7 @@ fn thinned(labels: &[u32], rows: usize, random: &mut Random) -> Vec<usize> {
     split::by_class(labels, 1.0 - rows as f64 / labels.len() as f64, random).0
 }
 
-/// All cuts of training rows, about which `rows` is known; none when fewer than two classes have rows.
+/// All cuts of training rows, about which `rows` is known; none when fewer than two classes have rows, or when these are too few.
 pub fn folds(inputs: &Table, labels: &[u32], rows: &Rows, seed: u64) -> Vec<Fold> {
     let mut all = classes_left_out(inputs, labels, rows, seed);
     for (index, fold) in all.iter_mut().enumerate() {
@@ -115,6 +118,7 @@ fn classes_left_out(inputs: &Table, labels: &[u32], rows: &Rows, seed: u64) -> V
             all.push(cut(inputs, &chosen, &of, &hidden, rows, &mut random));
         }
     }
+    all.retain(|fold| fold.known.rows >= LEAST_KNOWN);
     all
 }
 

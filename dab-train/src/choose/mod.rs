@@ -240,7 +240,7 @@ fn too_small(rows: &Rows, flash: Option<u64>) -> anyhow::Error {
 ///
 /// # Errors
 /// When they do not fit into the flash.
-pub fn fixed(inputs: &Table, rows: &Rows, wish: &Wish) -> Result<Choice> {
+pub fn fixed(inputs: &Table, rows: &Rows, wish: &Wish, why: &str) -> Result<Choice> {
     let all = norms(inputs);
     let untried = Candidate::untried;
     let mut chosen = if all.len() == 1 {
@@ -257,7 +257,7 @@ pub fn fixed(inputs: &Table, rows: &Rows, wish: &Wish) -> Result<Choice> {
         ]
     };
     chosen.truncate(most_views(rows, &all, wish.flash) as usize);
-    unjudged(&chosen, rows, wish, "fixed views: nothing was tried (--fast)")
+    unjudged(&chosen, rows, wish, why)
 }
 
 /// Views that an experiment has: nothing was tried.
@@ -279,7 +279,7 @@ type Trial = Vec<Option<Judged>>;
 /// Chooses views for labelled training rows.
 ///
 /// # Errors
-/// When nothing fits into the flash, or fewer than two classes have rows.
+/// When nothing fits into the flash.
 pub fn choose(
     inputs: &Table,
     labels: &[u32],
@@ -288,7 +288,9 @@ pub fn choose(
     progress: Progress,
 ) -> Result<Choice> {
     let folds = folds::folds(inputs, labels, rows, wish.seed);
-    ensure!(!folds.is_empty(), "choosing leaves classes out, and there are fewer than two");
+    if folds.is_empty() {
+        return fixed(inputs, rows, wish, "fixed views: the rows are too few to hide some of them");
+    }
     let forms = if rows.classes() > 2 { &FORMS[..] } else { &FORMS[1..] };
     among(&folds, &norms(inputs), forms, rows, wish, None, progress)
 }
@@ -301,7 +303,7 @@ pub fn choose(
 pub fn choose_clusters(inputs: &Table, rows: &Rows, wish: &Wish, progress: Progress) -> Result<Choice> {
     let folds = folds::clusters(inputs, rows, plan::most_codes, wish.seed);
     if folds.is_empty() {
-        return one_code(rows, wish, "all inputs are alike: there is nothing to choose by");
+        return one_code(rows, wish, "all inputs are alike, or too few: there is nothing to choose by");
     }
     among(&folds, &REGRESSION_NORMS, &[Form::Distance], rows, wish, Some(Norm::Columns), progress)
 }

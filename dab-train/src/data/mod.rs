@@ -31,6 +31,7 @@ pub use images::{Augment, ImageTask, ImagesConfig, Normalise, Preprocessing, Ran
 pub use rows::Header;
 pub use sealed::{Sealed, Seen};
 pub use split::HeldOutFrom;
+pub(crate) use table::LEAST_DEVIATION;
 pub use table::{ColumnStats, OUTLIER, Scale, Table};
 
 use crate::{
@@ -290,10 +291,10 @@ impl Task {
                 counted(targets.rows, "training row")
             );
         }
-        let varies = self.train.inputs.column_stats().iter().any(|column| !column.is_constant());
         ensure!(
-            varies,
-            "every input column is constant over the training rows: there is nothing to learn from"
+            self.train.inputs.column_stats().iter().any(|column| !column.is_constant()),
+            "every input column is constant over the training rows, or varies by less than {LEAST_DEVIATION:.0e}: there is nothing \
+             to learn from; give very small numbers another unit"
         );
         for (name, inputs) in &self.ood {
             ensure!(

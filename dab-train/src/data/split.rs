@@ -43,6 +43,14 @@ impl Targets {
             Self::Regression(table) => fraction(table.rows, share, random),
         }
     }
+
+    /// Deals the examples into `parts` parts, class by class where there are classes: see [`deal`].
+    pub(crate) fn deal(&self, parts: usize, random: &mut Random) -> Vec<Vec<usize>> {
+        match self {
+            Self::Classes { labels, .. } => deal(labels, parts, random),
+            Self::Regression(table) => deal(&vec![0; table.rows], parts, random),
+        }
+    }
 }
 
 /// Splits `0..n`; about `fraction · n` indices are taken.
@@ -55,13 +63,33 @@ pub(crate) fn fraction(n: usize, fraction: f64, random: &mut Random) -> (Vec<usi
     (order, taken)
 }
 
-/// Splits the examples so that each class gives about `share` of its own.
-pub(crate) fn by_class(labels: &[u32], share: f64, random: &mut Random) -> (Vec<usize>, Vec<usize>) {
+/// The examples of each class.
+fn members(labels: &[u32]) -> Vec<Vec<usize>> {
     let classes = labels.iter().max().map_or(0, |&m| m as usize + 1);
     let mut members = vec![Vec::new(); classes];
     for (i, &label) in labels.iter().enumerate() {
         members[label as usize].push(i);
     }
+    members
+}
+
+/// Deals the examples into `parts` parts, each class in turn, so that every part has about as many of it. The only example of a class
+/// is in no part: the others could not learn it.
+fn deal(labels: &[u32], parts: usize, random: &mut Random) -> Vec<Vec<usize>> {
+    let (mut dealt, mut next) = (vec![Vec::new(); parts], 0);
+    for class in members(labels).iter().filter(|class| class.len() > 1) {
+        for &rank in &random.permutation(class.len()) {
+            dealt[next % parts].push(class[rank]);
+            next += 1;
+        }
+    }
+    dealt.iter_mut().for_each(|part| part.sort_unstable());
+    dealt
+}
+
+/// Splits the examples so that each class gives about `share` of its own.
+pub(crate) fn by_class(labels: &[u32], share: f64, random: &mut Random) -> (Vec<usize>, Vec<usize>) {
+    let members = members(labels);
     let (mut kept, mut taken) = (Vec::new(), Vec::new());
     for class in members.iter().filter(|class| !class.is_empty()) {
         let count = ((class.len() as f64 * share).round() as usize).min(class.len() - 1);
@@ -85,6 +113,20 @@ mod tests {
         let mut all = [kept, taken].concat();
         all.sort_unstable();
         assert_eq!(all, (0..768).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn examples_are_dealt_evenly_and_no_class_is_lost() {
+        let labels: Vec<u32> = [vec![0; 51], vec![1; 2], vec![2], vec![4; 7]].concat();
+        let parts = deal(&labels, 5, &mut Random::new(1, "deal"));
+        assert!(parts.iter().all(|part| part.len() == 12), "{parts:?}");
+        let mut all = parts.concat();
+        all.sort_unstable();
+        assert_eq!(all, (0..61).filter(|&i| i != 53).collect::<Vec<_>>());
+        for part in &parts {
+            let of = |class| part.iter().filter(|&&i| labels[i] == class).count();
+            assert!((10..=11).contains(&of(0)) && of(1) < 2 && (1..=2).contains(&of(4)), "{part:?}");
+        }
     }
 
     #[test]

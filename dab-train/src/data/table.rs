@@ -18,6 +18,8 @@ use crate::{error::Error, support::text::counted};
 
 /// A column whose spread is below this fraction of its magnitude is constant: f32 cannot tell more.
 const CONSTANT_COLUMN: f64 = 1e-7;
+/// So is one whose deviation is below this, 2⁻⁴⁰: a model holds numbers from 2⁻⁵⁰ on, and divides by deviations.
+pub(crate) const LEAST_DEVIATION: f64 = 1.0 / (1u64 << 40) as f64;
 /// One value that is this many times as far from its column's mean as all others are spread hides them: f32 has 7 digits.
 pub const OUTLIER: f64 = 1e6;
 /// Beyond this, 2²⁴, float32 does not have every whole number any more.
@@ -51,7 +53,7 @@ impl ColumnStats {
     /// Whether the column carries no information.
     #[must_use]
     pub fn is_constant(&self) -> bool {
-        self.std <= CONSTANT_COLUMN * self.mean.abs()
+        self.std <= (CONSTANT_COLUMN * self.mean.abs()).max(LEAST_DEVIATION)
     }
 
     /// Whether it lies so far from 0 that float32 may have rounded away how it varies: beyond [`WHOLE`], and [`OUTLIER`]

@@ -135,7 +135,7 @@ fn decide(
     }
     let (labels, _) = classes(&seen.train.targets);
     if retrofit.fast || rows.classes() < 2 {
-        return choose::fixed(&seen.train.inputs, rows, &wish);
+        return choose::fixed(&seen.train.inputs, rows, &wish, "fixed views: nothing was tried (--fast)");
     }
     let progress = listener.choosing();
     choose::choose(&seen.train.inputs, &labels, rows, &wish, &*progress)

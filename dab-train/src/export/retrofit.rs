@@ -1,7 +1,7 @@
 //! Views that were fitted without gradients → `model.dab`.
 //!
 //! ```text
-//! trial's views → Spec → u, E of the trial's rows → their tails → t → its tail
+//! trials' views → Spec → u, E of the trials' rows → their tails → t → its tail
 //! views, tails  → Spec → U, A of calibration rows → both tables
 //! ```
 //!
@@ -69,16 +69,18 @@ pub fn calibrated(
     let mut spec = spec(model, &model.views, info)?;
     let rows = match calibration {
         Calibration::HeldOut(rows) => {
-            let mut trial = self::spec(model, &model.trial.views, Vec::new())?;
-            fit_tails(&mut trial, &model.trial.rows)?;
-            for (own, tried) in tails(&mut spec).zip(tails(&mut trial)) {
+            let trials = model.trials.iter().map(|trial| self::spec(model, &trial.views, Vec::new()));
+            let mut trials = trials.collect::<Result<Vec<_>>>()?;
+            let aside: Vec<&Table> = model.trials.iter().map(|trial| &trial.rows).collect();
+            fit_tails(&mut trials, &aside)?;
+            for (own, tried) in tails(&mut spec).zip(tails(&mut trials[0])) {
                 *own = *tried;
             }
             rows.clone()
         }
         Calibration::Unseen(rows) => shaped(&mut spec, rows)?,
     };
-    with_tables(spec, &rows, &model.trial.rows)
+    with_tables(spec, &rows, &model.trials[0].rows)
 }
 
 /// The file of a network, given as its `spec`, with views of its inputs beside it; unless they judge `alone`, U is of both, and
@@ -97,19 +99,19 @@ pub fn beside(
     spec.channels = Some(ChannelsSpec { base, views, ambiguity: None, rests: rests(&model.views, 1) });
     let rest = if rows.rows > 0 { shaped(&mut spec, rows)? } else { rows.clone() };
     if rows.rows == 0 {
-        fit_tails(&mut spec, &model.trial.rows)?;
+        fit_tails(std::slice::from_mut(&mut spec), &[&model.trials[0].rows])?;
     }
     if let Some(channels) = spec.channels.as_mut().filter(|_| alone) {
         channels.base.tails.view = SILENT;
     }
-    store(&with_tables(spec, &rest, &model.trial.rows)?)
+    store(&with_tables(spec, &rest, &model.trials[0].rows)?)
 }
 
 /// Fits the tails to some of the rows; gives the others.
 fn shaped(spec: &mut Spec, rows: &Table) -> Result<Table> {
     let (shaping, rest): (Vec<usize>, Vec<usize>) =
         (0..rows.rows).partition(|row| row.is_multiple_of(SHAPING));
-    fit_tails(spec, &rows.select(&shaping))?;
+    fit_tails(std::slice::from_mut(spec), &[&rows.select(&shaping)])?;
     Ok(rows.select(&rest))
 }
 
@@ -137,17 +139,33 @@ fn store(spec: &Spec) -> Result<Vec<u8>> {
     spec.to_bytes().context("the model cannot be stored")
 }
 
-fn fit_tails(spec: &mut Spec, rows: &Table) -> Result<()> {
-    let found = device::views(&store(spec)?, rows)?;
-    for (view, tails) in found.iter().zip(tails(spec)) {
-        tails.u = fit(view, |score| Some(score.distance));
-        tails.energy = fit(view, |score| score.energy);
+/// Gives all models the tails of their rows together.
+fn fit_tails(specs: &mut [Spec], rows: &[&Table]) -> Result<()> {
+    let found = scores(specs, rows)?;
+    for spec in &mut *specs {
+        for (view, tails) in found.iter().zip(tails(spec)) {
+            tails.u = fit(view, |score| Some(score.distance));
+            tails.energy = fit(view, |score| score.energy);
+        }
     }
-    let found = device::views(&store(spec)?, rows)?;
-    for (view, tails) in found.iter().zip(tails(spec)) {
-        tails.view = fit(view, |score| Some(score.score));
+    let found = scores(specs, rows)?;
+    for spec in specs {
+        for (view, tails) in found.iter().zip(tails(spec)) {
+            tails.view = fit(view, |score| Some(score.score));
+        }
     }
     Ok(())
+}
+
+/// What each view says about rows, those of all models together.
+fn scores(specs: &[Spec], rows: &[&Table]) -> Result<Vec<Vec<ViewScore>>> {
+    let mut all: Vec<Vec<ViewScore>> = Vec::new();
+    for (spec, rows) in specs.iter().zip(rows) {
+        let found = device::views(&store(spec)?, rows)?;
+        all.resize_with(found.len(), Vec::new);
+        all.iter_mut().zip(found).for_each(|(view, more)| view.extend(more));
+    }
+    Ok(all)
 }
 
 /// The tail of what `score` takes out of a view's rows; the unit tail where there is nothing.
@@ -376,7 +394,7 @@ mod tests {
         // Without calibration rows there are scores and no p-values.
         let none = Table { rows: 0, cols: 4, values: Vec::new() };
         let known = calibrated(&model, Calibration::HeldOut(&none), Vec::new()).unwrap().self_test;
-        let first = (0..4).map(|row| model.trial.rows.row(row).to_vec());
+        let first = (0..4).map(|row| model.trials[0].rows.row(row).to_vec());
         assert_eq!(known, first.collect::<Vec<_>>(), "known answers are rows of the trial");
         let bytes = artifact(&model, Calibration::HeldOut(&none), Vec::new()).unwrap();
         let said = device::assessments(&bytes, &far).unwrap();
@@ -400,7 +418,7 @@ mod tests {
         let spec = calibrated(&model, calibration, Vec::new()).unwrap();
         let shaping: Vec<usize> = (0..101).step_by(4).collect();
         let mut expected = super::spec(&model, &model.views, Vec::new()).unwrap();
-        fit_tails(&mut expected, &unseen.inputs.select(&shaping)).unwrap();
+        fit_tails(std::slice::from_mut(&mut expected), &[&unseen.inputs.select(&shaping)]).unwrap();
         let of = |spec: &Spec| tails(&mut spec.clone()).map(|tails| *tails).collect::<Vec<_>>();
         assert_eq!(of(&spec), of(&expected));
         assert!(of(&spec).iter().all(|tails| tails.u != Tail::UNIT && tails.view != Tail::UNIT));
@@ -446,7 +464,7 @@ mod tests {
             // The rows that shape a tail, or those of the trial, are surprising on the average as their tail says.
             let bytes = beside(network(), &model, (false, Form::Distance), rows).unwrap();
             let shaping = match rows.rows {
-                0 => model.trial.rows.clone(),
+                0 => model.trials[0].rows.clone(),
                 count => rows.select(&(0..count).step_by(SHAPING).collect::<Vec<_>>()),
             };
             let found = device::views(&bytes, &shaping).unwrap();

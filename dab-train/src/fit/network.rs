@@ -251,7 +251,8 @@ fn whitened(network: &Network, cut: &Cut) -> Result<Spec> {
     let mut model = Retrofitted::fit(&[config], &train, Some(none), 0)?;
     model.head = None;
     model.regression = own.is_some_and(|own| own.task == Task::Regression);
-    for view in model.views.iter_mut().chain(&mut model.trial.views) {
+    let tried = model.trials.iter_mut().flat_map(|trial| &mut trial.views);
+    for view in model.views.iter_mut().chain(tried) {
         view.decoder = affine.as_ref().map(|own| through(own, view)).transpose()?;
     }
     retrofit::calibrated(&model, Calibration::HeldOut(&fresh), Vec::new())

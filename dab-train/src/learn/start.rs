@@ -12,7 +12,7 @@ use burn::tensor::Device;
 
 use super::{
     epoch::Rdfc,
-    retrofit::{Affine, Codes, Spread, usual_logits},
+    retrofit::{Affine, Codes, Spread, unit, usual_logits},
 };
 use crate::{
     config::Experiment,
@@ -64,7 +64,7 @@ pub fn set(model: &mut Rdfc, inputs: &Table, labels: &[u32], classes: usize, dev
         "codebook.start = \"retrofit\": a class has fewer rows than its {each} codes, or the inputs vary along fewer than {dim} \
          axes"
     );
-    let scale = codes.scale(&latent);
+    let scale = unit(&codes.nearest(&latent), latent.cols);
     let tables = [&mut head.weight, &mut head.bias, &mut codes.means.values];
     tables.into_iter().flatten().for_each(|x| *x *= scale);
     let decoder = Affine::from(usual_logits(&head.apply(inputs), labels, classes)?.layer());

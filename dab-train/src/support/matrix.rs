@@ -10,7 +10,24 @@
 //! an f32 factorisation loses.
 
 use anyhow::{Result, bail};
-use nalgebra::DMatrix;
+use nalgebra::{DMatrix, Dyn, SymmetricEigen};
+
+/// Eigenvalues and eigenvectors of a symmetric matrix.
+///
+/// nalgebra's rotations divide 0 by 0 where squares of entries underflow, below 1e-158 of the largest one: columns that hardly vary
+/// can be so small. What is not a number is computed again with all eigenvalues moved away from 0. That moves them by some 1e-16 of
+/// the largest one, which is how far they may be off in any case.
+pub fn eigen(matrix: DMatrix<f64>) -> SymmetricEigen<f64, Dyn> {
+    let found = SymmetricEigen::new(matrix.clone());
+    let largest = matrix.camax();
+    if !largest.is_finite() || found.eigenvectors.iter().all(|x| x.is_finite()) {
+        return found;
+    }
+    let rows = matrix.nrows();
+    let mut found = SymmetricEigen::new(matrix + DMatrix::identity(rows, rows) * largest);
+    found.eigenvalues.add_scalar_mut(-largest);
+    found
+}
 
 /// A matrix that `product` reads: values, and the distance between its rows and columns.
 #[derive(Clone, Copy)]
@@ -122,6 +139,26 @@ mod tests {
         let mut out = [0.0; 9];
         product(View::new(&a, 2, 3).t(), View::new(&b, 2, 3), &mut out);
         assert_eq!(out[..3], [9.0, 4.0, -1.0]);
+    }
+
+    #[test]
+    fn entries_that_hardly_differ_from_zero_have_eigenvectors() {
+        let mut random = crate::support::random::Random::new(5, "eigen");
+        let mut without = 0;
+        for size in [1.0, 1e-100, 1e-158, 1e-160, 1e-162, 1e-300, 0.0] {
+            for _ in 0..200 {
+                let part = DMatrix::from_fn(5, 5, |_, _| size * random.normal());
+                let mut matrix = &part + part.transpose();
+                (matrix[(0, 0)], matrix[(4, 4)]) = (1.0, 2.0);
+                without +=
+                    usize::from(SymmetricEigen::new(matrix.clone()).eigenvectors.iter().any(|x| x.is_nan()));
+                let found = eigen(matrix.clone());
+                assert!(
+                    (found.recompose() - &matrix).camax() <= 1e-14 * matrix.camax(),
+                    "{size:e}: {matrix}"
+                );
+            }
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ pub mod whitening;
 
 use anyhow::{Context, Result, ensure};
 
-pub use view::{Codes, Fitted, Prepare, energy, leaves_axes_out, spread_around};
+pub use view::{Codes, Fitted, Prepare, energy, leaves_axes_out, spread_around, unit};
 pub use whitening::{Affine, Spread};
 
 use super::{logistic::Logistic, ridge::Ridge};
@@ -34,8 +34,8 @@ pub struct Retrofitted {
     pub head: Option<Affine>,
     /// Whether numbers are predicted.
     pub regression: bool,
-    /// What stands in for fresh rows before any are touched.
-    pub trial: Trial,
+    /// What stands in for fresh rows before any are touched: one trial, or several where rows are few.
+    pub trials: Vec<Trial>,
 }
 
 /// The same views fitted to most of the training rows, and the rest of these.
@@ -52,8 +52,12 @@ pub struct Trial {
 const LEAST_AXES: usize = 4;
 /// Share of the training rows that a trial sets aside.
 const ASIDE: f64 = 0.2;
-/// Fewer rows than this say nothing about a tail.
-const LEAST_ASIDE: usize = 20;
+/// A tail is what lies beyond the 90 % quantile. With fewer rows aside than this, so many trials take turns that every row is aside
+/// once.
+const ENOUGH_ASIDE: usize = 500;
+const TURNS: usize = 5;
+/// Fewer rows than this cannot be shared.
+const LEAST_ROWS: usize = 20;
 
 /// Class of every row, and how many classes; a regression is one class.
 pub fn classes(targets: &Targets) -> (Vec<u32>, usize) {
@@ -121,20 +125,53 @@ fn decoder(
     Ok((layer.into(), penalty))
 }
 
-/// A part of the rows that is set aside, class by class; all of them twice when they are too few to share.
-fn cut(train: &Split, seed: u64) -> (Split, Split) {
-    let (kept, aside) = train.targets.cut(ASIDE, &mut Random::new(seed, "fit/aside"));
-    if aside.len() < LEAST_ASIDE {
-        return (train.clone(), train.clone());
+/// The rows that each trial keeps and sets aside, class by class; all of them twice when they are too few to share.
+fn cuts(train: &Split, seed: u64) -> Vec<(Split, Split)> {
+    let rows = train.inputs.rows;
+    let random = &mut Random::new(seed, "fit/aside");
+    let (kept, aside) = train.targets.cut(ASIDE, random);
+    if aside.len() >= ENOUGH_ASIDE {
+        return vec![(train.select(&kept), train.select(&aside))];
     }
-    (train.select(&kept), train.select(&aside))
+    let parts = if rows < LEAST_ROWS { Vec::new() } else { train.targets.deal(TURNS, random) };
+    let cut = |part: &Vec<usize>| {
+        let kept: Vec<usize> = (0..rows).filter(|row| part.binary_search(row).is_err()).collect();
+        (train.select(&kept), train.select(part))
+    };
+    let cuts: Vec<_> = parts.iter().filter(|part| !part.is_empty()).map(cut).collect();
+    if cuts.is_empty() { vec![(train.clone(), train.clone())] } else { cuts }
+}
+
+/// Gives the view of each trial its decoder, and the last one, which was fitted to all rows. The penalty is the middle one of those
+/// that judge the trials best.
+fn decode(views: &mut [Fitted], train: &Split, cuts: &[(Split, Split)]) -> Result<()> {
+    let of = |view: &Fitted, rows: &Split, judges: &Split, only| {
+        let (latent, judging) = (view.latent(&rows.inputs), view.latent(&judges.inputs));
+        decoder((&latent, &rows.targets), (&judging, &judges.targets), only)
+    };
+    let rows =
+        cuts.iter().map(|(kept, aside)| (kept, aside)).chain(cuts.first().map(|(_, aside)| (train, aside)));
+    let judged = views.iter().zip(cuts).map(|(view, (kept, aside))| of(view, kept, aside, None));
+    let mut judged = judged.collect::<Result<Vec<_>>>()?;
+    let mut penalties: Vec<f64> = judged.iter().map(|(_, penalty)| *penalty).collect();
+    penalties.sort_by(f64::total_cmp);
+    let penalty = penalties[penalties.len() / 2];
+    let mut own = judged.drain(..).map(|(affine, own)| (own == penalty).then_some(affine));
+    for (view, (rows, judges)) in views.iter_mut().zip(rows) {
+        let affine = match own.next().flatten() {
+            Some(affine) => affine,
+            None => of(view, rows, judges, Some(penalty))?.0,
+        };
+        view.decoder = Some(affine);
+    }
+    Ok(())
 }
 
 impl Retrofitted {
     /// Fits views to training rows.
     ///
-    /// Scales of distances and penalties of decoders come from a trial: the same views, fitted to most of the rows and judged
-    /// by the rest. Held-out rows have no part in it, so that p-values that are made of them hold exactly.
+    /// Scales of distances and penalties of decoders come from trials: the same views, fitted to most of the rows and judged
+    /// by the rest, which are other rows in each. Held-out rows have no part in it, so that p-values that are made of them hold exactly.
     ///
     /// # Errors
     /// No view, no rows, or a last layer of another shape.
@@ -154,7 +191,7 @@ impl Retrofitted {
         seed: u64,
     ) -> Result<Self> {
         ensure!(!configs.is_empty(), "a model has at least one view");
-        let (labels, count) = classes(&train.targets);
+        let count = classes(&train.targets).1;
         let inputs = train.inputs.cols;
         if let Some(own) = &head {
             let (outputs, weights) = (own.outputs(), own.weight.len());
@@ -166,36 +203,45 @@ impl Retrofitted {
             );
         }
         let regression = matches!(train.targets, Targets::Regression(_));
-        let (kept, aside) = cut(train, seed);
-        let (mut views, mut tried) = (Vec::new(), Vec::new());
+        let cuts = cuts(train, seed);
+        let mut views = Vec::new();
+        let mut trials: Vec<Trial> =
+            cuts.iter().map(|(_, aside)| Trial { views: Vec::new(), rows: aside.inputs.clone() }).collect();
         for (index, config) in configs.iter().enumerate() {
-            let mut trial = Fitted::fit(config, &kept.inputs, &classes(&kept.targets).0, count, seed)?;
-            let mut view = Fitted::fit(config, &train.inputs, &labels, count, seed)?;
-            let scale = trial.codes.scale(&trial.latent(&aside.inputs));
-            [&mut trial, &mut view].into_iter().for_each(|view| view.rescale(scale));
+            let fitted =
+                |rows: &Split| Fitted::fit(config, &rows.inputs, &classes(&rows.targets).0, count, seed);
+            // The view last, behind those of the trials.
+            let mut all = cuts.iter().map(|(kept, _)| fitted(kept)).collect::<Result<Vec<_>>>()?;
+            let nearest: Vec<f32> = all
+                .iter()
+                .zip(&cuts)
+                .flat_map(|(trial, (_, aside))| trial.codes.nearest(&trial.latent(&aside.inputs)))
+                .collect();
+            all.push(fitted(train)?);
+            let dim = all[0].head.outputs();
+            let scale = unit(&nearest, dim);
+            all.iter_mut().for_each(|view| view.rescale(scale));
             let decodes = if index == 0 { head.is_none() } else { config.form.uses_energy() };
             if decodes {
-                let of = |view: &Fitted, rows: &Split, judges: &Split, only| {
-                    let (latent, judging) = (view.latent(&rows.inputs), view.latent(&judges.inputs));
-                    decoder((&latent, &rows.targets), (&judging, &judges.targets), only)
-                        .with_context(|| format!("the decoder of view {index}"))
-                };
-                let (affine, penalty) = of(&trial, &kept, &aside, None)?;
-                trial.decoder = Some(affine);
-                view.decoder = Some(of(&view, train, &aside, Some(penalty))?.0);
+                decode(&mut all, train, &cuts).with_context(|| format!("the decoder of view {index}"))?;
             }
-            let dim = view.head.outputs();
             if regression && dim < LEAST_AXES {
                 let missing = ((LEAST_AXES - dim) as f32).sqrt();
-                [&mut trial, &mut view].into_iter().for_each(|view| view.lift(missing));
+                all.iter_mut().for_each(|view| view.lift(missing));
             }
-            if let Some(gain) = trial.rest_gain(&aside.inputs, bytes) {
-                [&mut trial, &mut view].into_iter().for_each(|view| view.add_rest(gain));
+            if leaves_axes_out(Some(dim), inputs) {
+                let squares: Vec<(f64, f64)> = all
+                    .iter()
+                    .zip(&cuts)
+                    .flat_map(|(trial, (_, aside))| trial.rest_squares(&aside.inputs))
+                    .collect();
+                let gain = rest::gain(&squares, inputs - dim, rest::least_share(bytes, all[0].prepare.l2));
+                all.iter_mut().for_each(|view| view.add_rest(gain));
             }
-            views.push(view);
-            tried.push(trial);
+            views.extend(all.pop());
+            trials.iter_mut().zip(all).for_each(|(trial, view)| trial.views.push(view));
         }
-        Ok(Self { inputs, views, head, regression, trial: Trial { views: tried, rows: aside.inputs } })
+        Ok(Self { inputs, views, head, regression, trials })
     }
 
     /// The codes of the base view, with their constant covariance spelt out.
@@ -208,5 +254,66 @@ impl Retrofitted {
             covs: vec![1.0; base.codes.means.values.len()],
             priors: base.codes.priors.iter().map(|&p| p as f32).collect(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_one_of_few_rows_is_aside_once_and_of_many_a_fifth() {
+        for (count, trials) in [(19, 1), (20, TURNS), (400, TURNS), (2600, 1)] {
+            let labels: Vec<u32> = (0..count as u32).map(|row| row % 3).collect();
+            let inputs = Table::column((0..count).map(|row| row as f32).collect());
+            let train = Split { inputs, targets: Targets::Classes { labels, count: 3 } };
+            let cuts = cuts(&train, 0);
+            assert_eq!(cuts.len(), trials, "{count}");
+            let mut aside: Vec<f32> =
+                cuts.iter().flat_map(|(_, aside)| aside.inputs.values.clone()).collect();
+            aside.sort_by(f32::total_cmp);
+            let once = if trials == TURNS || count == 19 { count } else { count / 5 };
+            assert!(
+                aside.len().abs_diff(once) <= 1 && aside.windows(2).all(|pair| pair[0] < pair[1]),
+                "{aside:?}"
+            );
+            // Nothing is fitted to what it is judged by, unless there is hardly anything.
+            for (kept, aside) in &cuts {
+                let shared = aside.inputs.values.iter().any(|row| kept.inputs.values.contains(row));
+                assert!(shared == (count == 19) && (shared || kept.inputs.rows + aside.inputs.rows == count));
+            }
+        }
+    }
+
+    #[test]
+    fn trials_share_one_scale_and_one_penalty() {
+        let mut random = Random::new(7, "trials");
+        let labels: Vec<u32> = (0..150).map(|row| row % 3).collect();
+        let row = |&label: &u32| [(); 4].map(|()| 3.0 * label as f32 + random.normal() as f32);
+        let inputs = Table::from_rows(&labels.iter().map(row).collect::<Vec<_>>()).unwrap();
+        let train = Split { inputs, targets: Targets::Classes { labels, count: 3 } };
+        let config = ViewConfig { codes: 40, ..ViewConfig::default() };
+        let model = Retrofitted::fit(&[config], &train, None, 0).unwrap();
+        assert_eq!(model.trials.len(), TURNS);
+        // Every row is a code of the model; rows of a trial are judged by codes that are not theirs.
+        let aside = |trial: &Trial| trial.views[0].codes.nearest(&trial.views[0].latent(&trial.rows));
+        let nearest: Vec<f32> = model.trials.iter().flat_map(aside).collect();
+        let mean = nearest.iter().sum::<f32>() / nearest.len() as f32;
+        assert!((mean - 2.0).abs() < 1e-3, "half a nat an axis: {mean}");
+        let own = model.views[0].codes.nearest(&model.views[0].latent(&train.inputs));
+        assert!(own.iter().sum::<f32>() < 0.5 * mean * own.len() as f32);
+        // The penalty decides how long the weights are.
+        let length = |view: &Fitted| {
+            let weights = &view.decoder.as_ref().unwrap().weight;
+            weights.iter().map(|w| w * w).sum::<f32>().sqrt()
+        };
+        let all: Vec<f32> = model
+            .trials
+            .iter()
+            .map(|trial| length(&trial.views[0]))
+            .chain([length(&model.views[0])])
+            .collect();
+        let (least, most) = all.iter().fold((f32::MAX, 0.0_f32), |(a, b), &x| (a.min(x), b.max(x)));
+        assert!(most < 1.5 * least, "{all:?}");
     }
 }

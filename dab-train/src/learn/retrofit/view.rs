@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     config::retrofit::{Norm, ViewConfig},
-    data::{Scale, Table},
+    data::{LEAST_DEVIATION, Scale, Table},
     learn::kmeans,
     support::{
         matrix::{View, product},
@@ -62,7 +62,8 @@ impl Prepare {
         others.sort_by(f64::total_cmp);
         let usual = others.get(others.len() / 2).copied().unwrap_or(1.0);
         for (std, column) in scale.std.iter_mut().zip(&stats).filter(|(_, column)| column.is_constant()) {
-            let unit = if column.mean == 0.0 { usual } else { CONSTANT_UNIT * column.mean.abs() };
+            let zero = column.mean.abs() < LEAST_DEVIATION;
+            let unit = if zero { usual } else { CONSTANT_UNIT * column.mean.abs() };
             *std = unit as f32;
         }
         scale
@@ -156,19 +157,9 @@ impl Codes {
         self.each(latent, |distances| kmeans::least(distances.iter()) as u32)
     }
 
-    /// What z is to be multiplied by so that the nearest code of a familiar row is one standard deviation away in each
-    /// dimension, on average: distances of views with different norms and numbers of codes are then alike, and α means the
-    /// same in all.
-    pub fn scale(&self, familiar: &Table) -> f32 {
-        let nearest = self.nearest(familiar);
-        let mean = nearest.iter().map(|&d| f64::from(d)).sum::<f64>() / nearest.len().max(1) as f64;
-        let variance = 2.0 * mean / familiar.cols.max(1) as f64;
-        if variance.is_finite() && variance > 0.0 { variance.sqrt().recip() as f32 } else { 1.0 }
-    }
-
     /// Scales fitting, familiar and other latent rows, and the codes, by the familiar ones.
     pub fn temper(&mut self, latents: &mut [Table; 3]) {
-        let scale = self.scale(&latents[1]);
+        let scale = unit(&self.nearest(&latents[1]), latents[1].cols);
         let tables = latents.iter_mut().chain([&mut self.means]);
         tables.flat_map(|table| &mut table.values).for_each(|x| *x *= scale);
     }
@@ -197,6 +188,15 @@ impl Codes {
         });
         blocks.concat()
     }
+}
+
+/// What z is to be multiplied by so that the nearest code of a familiar row is one standard deviation away in each of its axes, on
+/// average: distances of views with different norms and numbers of codes are then alike, and α means the same in all. From the
+/// distances of familiar rows from their nearest codes.
+pub fn unit(nearest: &[f32], axes: usize) -> f32 {
+    let mean = nearest.iter().map(|&d| f64::from(d)).sum::<f64>() / nearest.len().max(1) as f64;
+    let variance = 2.0 * mean / axes.max(1) as f64;
+    if variance.is_finite() && variance > 0.0 { variance.sqrt().recip() as f32 } else { 1.0 }
 }
 
 fn square(row: &[f32]) -> f32 {
@@ -305,18 +305,9 @@ impl Fitted {
         Ok(Self { config, prepare, head, codes, alpha, decoder: None, centre, rest: None })
     }
 
-    /// What familiar rows ask for as the gain of the rest, in a file with weights of one byte or not; none where the axes leave
-    /// nothing out.
-    pub fn rest_gain(&self, familiar: &Table, bytes: bool) -> Option<f32> {
-        let (axes, columns) = (self.head.outputs(), familiar.cols);
-        let out = || {
-            rest::gain(
-                &rest::squares(&self.head, &self.centre, &self.prepare.apply(familiar)),
-                columns - axes,
-                rest::least_share(bytes, self.prepare.l2),
-            )
-        };
-        leaves_axes_out(Some(axes), columns).then(out)
+    /// ρ² and ‖x̂‖² of rows.
+    pub fn rest_squares(&self, inputs: &Table) -> Vec<(f64, f64)> {
+        rest::squares(&self.head, &self.centre, &self.prepare.apply(inputs))
     }
 
     /// Adds what the axes leave out as the last one. Codes are at 0 along it, and the decoder does not read it.
@@ -328,7 +319,7 @@ impl Fitted {
         self.rest = Some(rest);
     }
 
-    /// Multiplies z and the codes: see [`Codes::scale`].
+    /// Multiplies z and the codes: see [`unit`].
     pub fn rescale(&mut self, scale: f32) {
         let numbers = [&mut self.head.weight, &mut self.head.bias, &mut self.codes.means.values];
         numbers.into_iter().flatten().for_each(|x| *x *= scale);
@@ -474,7 +465,7 @@ mod tests {
     #[test]
     fn a_column_that_never_moved_is_strange_when_it_does() {
         let (inputs, labels) = rows(600);
-        for constant in [0.0, 7.0, -3e6] {
+        for constant in [0.0, 1e-17, 7.0, -3e6] {
             let with = |row: &[f32], value: f32| -> Vec<f32> { row.iter().copied().chain([value]).collect() };
             let table = |value: f32| {
                 Table::from_rows(&inputs.iter().map(|row| with(row, value)).collect::<Vec<_>>()).unwrap()
@@ -484,7 +475,7 @@ mod tests {
             let familiar = view.exact(&table(constant));
             let largest = familiar.iter().copied().fold(0.0, f32::max);
             // Ten units of what moves: the other columns have a deviation of about 2.6.
-            let moved = constant + if constant == 0.0 { 26.0 } else { constant };
+            let moved = if constant.abs() < 1.0 { 26.0 } else { 2.0 * constant };
             assert!(view.exact(&table(moved)).iter().all(|&u| u > 2.0 * largest), "{constant}: {largest}");
             // What rounding may do is not strange.
             let near = view.exact(&table(constant * (1.0 + 1e-6)));

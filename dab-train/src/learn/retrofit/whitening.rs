@@ -12,12 +12,12 @@
 //! minutes, and a view keeps few axes of so many columns anyway. With fewer rows than that the span holds all that varies.
 
 use anyhow::{Result, ensure};
-use nalgebra::{DMatrix, DVector, SymmetricEigen};
+use nalgebra::{DMatrix, DVector};
 
 use crate::{
     data::Table,
     support::{
-        matrix::{View, product},
+        matrix::{View, eigen, product},
         parallel::map_blocks,
     },
 };
@@ -123,7 +123,7 @@ fn span(inputs: &Table, mean: &[f64]) -> DMatrix<f64> {
     let row = |place: usize| inputs.row(place * inputs.rows / count);
     let values = (0..count).flat_map(|place| row(place).iter().zip(mean).map(|(&x, m)| f64::from(x) - m));
     let rows = DMatrix::from_iterator(inputs.cols, count, values);
-    let found = SymmetricEigen::new(rows.tr_mul(&rows));
+    let found = eigen(rows.tr_mul(&rows));
     let least = LEAST * found.eigenvalues.max().max(f64::MIN_POSITIVE);
     let kept: Vec<usize> = (0..count).filter(|&axis| found.eigenvalues[axis] > least).collect();
     // Rows that are all alike span nothing; any one axis will do, and nothing varies along it.
@@ -168,7 +168,7 @@ impl Spread {
         // Classes of one row each have no spread within: any positive scale will do.
         let mean_variance =
             if mean_variance > 0.0 { mean_variance } else { total.trace().max(1.0) / cols as f64 };
-        let found = SymmetricEigen::new(within);
+        let found = eigen(within);
         let total = found.eigenvectors.transpose() * total * &found.eigenvectors;
         let values = found.eigenvalues.iter().copied().collect();
         Self { mean, vectors: found.eigenvectors, values, total, mean_variance }
@@ -194,7 +194,7 @@ impl Spread {
             Some(rank) => {
                 let rows = self.leading(ridge, rank);
                 // A rotation of z changes no distance.
-                let turned = SymmetricEigen::new(&rows * rows.transpose()).eigenvectors.transpose();
+                let turned = eigen(&rows * rows.transpose()).eigenvectors.transpose();
                 self.affine(&(turned * rows))
             }
             None => self.affine(&self.rows(&self.scale(ridge))),
@@ -215,7 +215,7 @@ impl Spread {
     fn leading(&self, ridge: f64, rank: usize) -> DMatrix<f64> {
         let (axes, scale) = (self.values.len(), self.scale(ridge));
         let white = DMatrix::from_fn(axes, axes, |i, j| scale[i] * self.total[(i, j)] * scale[j]);
-        let found = SymmetricEigen::new(white);
+        let found = eigen(white);
         let mut order: Vec<usize> = (0..axes).collect();
         order.sort_by(|&a, &b| found.eigenvalues[b].total_cmp(&found.eigenvalues[a]).then(a.cmp(&b)));
         let leading = DMatrix::from_fn(rank.min(axes), axes, |i, j| found.eigenvectors[(j, order[i])]);

@@ -10,10 +10,13 @@
 //! o is where all logits are 0, so r does not depend on how the features were shifted.
 
 use anyhow::{Context, Result, ensure};
-use nalgebra::{DMatrix, DVector, SymmetricEigen};
+use nalgebra::{DMatrix, DVector};
 
 use super::{logits::energy, mahalanobis::second_moment};
-use crate::{data::Table, support::parallel::map_blocks};
+use crate::{
+    data::Table,
+    support::{matrix::eigen, parallel::map_blocks},
+};
 
 /// More columns than this are not scored: the eigenvectors alone would take minutes.
 pub const MOST_COLUMNS: usize = 1024;
@@ -47,7 +50,7 @@ impl Vim {
         let origin: Vec<f64> = origin.iter().copied().collect();
         let moment = second_moment(inputs, &origin);
         let symmetric = DMatrix::from_fn(cols, cols, |i, j| moment[i.max(j) * cols + i.min(j)]);
-        let eigen = SymmetricEigen::new(symmetric);
+        let eigen = eigen(symmetric);
         let mut order: Vec<usize> = (0..cols).collect();
         order.sort_by(|&a, &b| eigen.eigenvalues[b].total_cmp(&eigen.eigenvalues[a]));
         let kept = if cols >= KEPT.0 { KEPT.1 } else { cols / 2 };
