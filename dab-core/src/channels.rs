@@ -167,10 +167,14 @@ mod fit {
     const LEAST_SCALE: f64 = 1e-3;
     /// Least scale beside the size of the scores themselves, a few units of f32's last place.
     const LEAST_RELATIVE: f64 = 1e-6;
+    /// An excess counts for so many times the median one at most. Of an exponential tail one in a thousand is larger; without a limit
+    /// one outlier among the scores would make every stranger look familiar.
+    const LARGEST_EXCESS: f64 = 10.0;
 
     impl Tail {
-        /// The tail of held-out scores: beyond their 90 % quantile q (linear between neighbours) the mean excess is b, and
-        /// a = q − b ln 9, so that g(q) = ln 10. `None` without scores, or if one is not finite.
+        /// The tail of held-out scores: beyond their 90 % quantile q (linear between neighbours) the mean excess is b, where none
+        /// counts for more than ten times the median one, and a = q − b ln 9, so that g(q) = ln 10. `None` without scores, or if one
+        /// is not finite.
         #[must_use]
         pub fn fit(scores: &[f32]) -> Option<Self> {
             let mut sorted: Vec<f64> = scores.iter().map(|&s| f64::from(s)).collect();
@@ -183,15 +187,17 @@ mod fit {
             let below = libm::floor(place);
             let at = |i: f64| sorted.get(i as usize).or(sorted.last()).copied().unwrap_or(0.0);
             let q = at(below) + (place - below) * (at(below + 1.0) - at(below));
-            let (sum, count) = sorted
-                .iter()
-                .filter(|&&s| s > q)
-                .fold((0.0, 0.0), |(sum, count), s| (sum + (s - q), count + 1.0));
+            let above = sorted.partition_point(|&s| s <= q);
+            let count = sorted.len() - above;
+            if let Some(median) = sorted.get(above + count / 2) {
+                let most = q + LARGEST_EXCESS * (median - q);
+                sorted.iter_mut().for_each(|s| *s = s.min(most));
+            }
+            let sum: f64 = sorted.iter().skip(above).map(|s| s - q).sum();
             let mean = sorted.iter().sum::<f64>() / n;
             let variance = sorted.iter().map(|s| (s - mean) * (s - mean)).sum::<f64>() / n;
             let least = (LEAST_SCALE * libm::sqrt(variance)).max(LEAST_RELATIVE * q.abs().max(1.0));
-            let excess: f64 = if count > 0.0 { sum / count } else { 0.0 };
-            let b = excess.max(least);
+            let b = (sum / count.max(1) as f64).max(least);
             Some(Self { a: (q - b * libm::log(9.0)) as f32, b: b as f32 })
         }
     }

@@ -10,11 +10,9 @@
 
 mod folder;
 
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail, ensure};
 use arrow_array::RecordBatch;
@@ -31,7 +29,7 @@ use parquet::bloom_filter::Sbbf;
 use parquet::column::writer::ColumnCloseResult;
 use parquet::file::metadata::{KeyValue, ParquetMetaData};
 use parquet::file::properties::WriterProperties;
-use parquet::file::reader::{ChunkReader, Length};
+use parquet::file::reader::ChunkReader;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{ColumnPath, Type, TypePtr};
 use rayon::prelude::*;
@@ -55,8 +53,6 @@ const BLOCK: usize = 1 << 17;
 const BLOCKS: usize = 4;
 /// Rows of a row group that is made of rows that had none.
 const GROUP: usize = 1 << 18;
-/// Bytes of the file that are copied at once.
-const PIECE: usize = 1 << 18;
 
 /// What all files of a run share.
 struct Run<'a> {
@@ -103,7 +99,7 @@ impl Run<'_> {
         let schema = self.schema(table.metadata()).with_context(here)?;
         let properties = self.properties(input, table.metadata())?;
         let mut writer = SerializedFileWriter::new(draft()?, schema, Arc::new(properties))?;
-        let count = self.groups(input, &table, &mut writer).with_context(here)?;
+        let count = self.groups(&table, &mut writer).with_context(here)?;
         writer.into_inner().with_context(write_error)?.commit().with_context(write_error)?;
         Ok(count)
     }
@@ -145,12 +141,7 @@ impl Run<'_> {
     }
 
     /// All row groups, in parallel, written in their order.
-    fn groups(
-        &self,
-        input: &Path,
-        table: &ParquetTable,
-        writer: &mut SerializedFileWriter<AtomicFile>,
-    ) -> Result<Count> {
+    fn groups(&self, table: &ParquetTable, writer: &mut SerializedFileWriter<AtomicFile>) -> Result<Count> {
         let metadata = table.metadata();
         let (mut firsts, mut total) = (Vec::new(), 0);
         for group in metadata.row_groups() {
@@ -158,7 +149,6 @@ impl Run<'_> {
             total += u64::try_from(group.num_rows()).unwrap_or_default();
         }
         let progress = super::progress_bar(true, ReadProgress { done: 0, total: Some(total), bytes: false });
-        let source = Copied::new(File::open(input)?);
         let (stop, mut count) = (AtomicBool::new(false), Count::default());
         // One more than can be worked on, so that writing does not make anyone wait.
         let window = rayon::current_num_threads() + 1;
@@ -168,7 +158,7 @@ impl Run<'_> {
             // A row group without rows has no scores, and is left out.
             if scored.count.rows > 0 {
                 let mut out = writer.next_row_group()?;
-                append(&source, metadata, group, &mut out)?;
+                append(table.file(), metadata, group, &mut out)?;
                 append(&scored.bytes, &scored.metadata, 0, &mut out)?;
                 out.close()?;
             }
@@ -309,70 +299,6 @@ struct Scored {
     bytes: Bytes,
     metadata: ParquetMetaData,
     count: Count,
-}
-
-/// A file whose columns are copied in large pieces: the library would copy 8 KB at a time. Pieces use the same memory, one after the
-/// other: new memory has to be cleared by the system before it can be used.
-struct Copied {
-    file: File,
-    free: Arc<Mutex<Vec<u8>>>,
-}
-
-/// The bytes of a file from a place on.
-struct Pieces {
-    file: File,
-    piece: Vec<u8>,
-    at: usize,
-    free: Arc<Mutex<Vec<u8>>>,
-}
-
-impl Copied {
-    fn new(file: File) -> Self {
-        Self { file, free: Arc::default() }
-    }
-}
-
-impl Length for Copied {
-    fn len(&self) -> u64 {
-        Length::len(&self.file)
-    }
-}
-
-impl ChunkReader for Copied {
-    type T = Pieces;
-
-    fn get_read(&self, start: u64) -> parquet::errors::Result<Self::T> {
-        let mut file = self.file.try_clone()?;
-        file.seek(SeekFrom::Start(start))?;
-        // Empty while somebody else has it.
-        let mut piece = std::mem::take(&mut *self.free.lock().unwrap_or_else(PoisonError::into_inner));
-        piece.clear();
-        Ok(Pieces { file, piece, at: 0, free: self.free.clone() })
-    }
-
-    fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
-        self.file.get_bytes(start, length)
-    }
-}
-
-impl Read for Pieces {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        if self.at == self.piece.len() {
-            self.piece.clear();
-            self.at = 0;
-            self.file.by_ref().take(PIECE as u64).read_to_end(&mut self.piece)?;
-        }
-        let count = out.len().min(self.piece.len() - self.at);
-        out[..count].copy_from_slice(&self.piece[self.at..self.at + count]);
-        self.at += count;
-        Ok(count)
-    }
-}
-
-impl Drop for Pieces {
-    fn drop(&mut self) {
-        *self.free.lock().unwrap_or_else(PoisonError::into_inner) = std::mem::take(&mut self.piece);
-    }
 }
 
 /// Appends the columns of a row group to another one, byte by byte.

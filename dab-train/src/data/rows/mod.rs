@@ -19,6 +19,8 @@ pub(crate) mod parquet;
 #[cfg(not(feature = "parquet"))]
 #[path = "without_parquet.rs"]
 pub(crate) mod parquet;
+#[cfg(feature = "parquet")]
+mod placed;
 mod text;
 pub(crate) mod unpack;
 

@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
@@ -24,6 +24,7 @@ use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData};
 
 use super::{
     BadRow, Blocks, Fault, Layout, Parse, ParsedRows, RawRows, ReadProgress, TextFormat, csv::choose,
+    placed::PlacedFile,
 };
 
 /// Rows that the stream of rows decodes at a time: few enough for the processor's caches.
@@ -41,7 +42,7 @@ enum Place {
 
 /// A Parquet file, and which of its columns are inputs.
 pub struct ParquetTable {
-    path: PathBuf,
+    file: PlacedFile,
     metadata: ArrowReaderMetadata,
     mask: ProjectionMask,
     place: Place,
@@ -96,7 +97,7 @@ impl ParquetTable {
         };
         let mask = ProjectionMask::roots(metadata.parquet_schema(), chosen.iter().copied());
         let columns = chosen.iter().map(|&column| (column, names[column].clone())).collect();
-        Ok(Self { path: path.into(), metadata, mask, place, columns, width })
+        Ok(Self { file: PlacedFile::open(path)?, metadata, mask, place, columns, width })
     }
 
     /// What the file says about itself.
@@ -104,11 +105,15 @@ impl ParquetTable {
         self.metadata.metadata()
     }
 
-    /// The inputs of some row groups, at most `rows` at a time. Every call opens the file anew: threads must not share a
-    /// position in it.
+    /// The file itself.
+    pub fn file(&self) -> &PlacedFile {
+        &self.file
+    }
+
+    /// The inputs of some row groups, at most `rows` at a time.
     pub fn batches(&self, groups: Vec<usize>, rows: usize) -> Result<ParquetRecordBatchReader> {
-        let file = File::open(&self.path)?;
-        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone());
+        let (file, metadata) = (self.file.clone(), self.metadata.clone());
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata);
         Ok(builder
             .with_projection(self.mask.clone())
             .with_row_groups(groups)

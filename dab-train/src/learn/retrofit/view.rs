@@ -192,9 +192,15 @@ impl Codes {
 
 /// What z is to be multiplied by so that the nearest code of a familiar row is one standard deviation away in each of its axes, on
 /// average: distances of views with different norms and numbers of codes are then alike, and α means the same in all. From the
-/// distances of familiar rows from their nearest codes.
+/// distances of familiar rows from their nearest codes, of which none counts for more than ten times the median one: an outlier would
+/// bring all other rows next to every code.
 pub fn unit(nearest: &[f32], axes: usize) -> f32 {
-    let mean = nearest.iter().map(|&d| f64::from(d)).sum::<f64>() / nearest.len().max(1) as f64;
+    const MOST: f64 = 10.0;
+    let mut sorted = nearest.to_vec();
+    sorted.sort_by(f32::total_cmp);
+    let median = sorted.get(sorted.len() / 2).map_or(0.0, |&d| f64::from(d));
+    let most = if median > 0.0 { MOST * median } else { f64::INFINITY };
+    let mean = nearest.iter().map(|&d| f64::from(d).min(most)).sum::<f64>() / nearest.len().max(1) as f64;
     let variance = 2.0 * mean / axes.max(1) as f64;
     if variance.is_finite() && variance > 0.0 { variance.sqrt().recip() as f32 } else { 1.0 }
 }
