@@ -145,8 +145,9 @@ fn since(start: Instant, before: [f64; 2], who: libc::c_int) -> [f64; 3] {
     [start.elapsed().as_secs_f64(), all - before[0], own - before[1]]
 }
 
-/// Rows per second of the model alone, on all cores, from memory; and per second of processor time, all and its own.
-fn assess_alone(model: &[u8], rows: usize) -> Result<[f64; 3]> {
+/// Rows per second of the model alone, on all cores, from memory; and per second of processor time, all and its own. With `predict`
+/// it gives outputs too, as the command does.
+fn assess_alone(model: &[u8], rows: usize, predict: bool) -> Result<[f64; 3]> {
     let bytes = AlignedBytes::from(model);
     let model = bytes.model().map_err(|error| format!("{error}"))?;
     let values = block(0, BLOCK);
@@ -155,9 +156,13 @@ fn assess_alone(model: &[u8], rows: usize) -> Result<[f64; 3]> {
     while done < rows {
         values.par_chunks(SHARE * INPUTS).try_for_each(|share| -> std::result::Result<(), String> {
             let (isa, mut scratch) = (Widest::detect(), vec![0.0; model.scratch_len()]);
+            let mut outputs = vec![0.0; model.shape().outputs];
             for row in share.chunks(INPUTS) {
-                let found = model.assess_on(isa, row, &mut scratch).map_err(|error| error.to_string())?;
-                std::hint::black_box(found);
+                let found = match predict {
+                    true => model.predict_on(isa, row, &mut outputs, &mut scratch),
+                    false => model.assess_on(isa, row, &mut scratch),
+                };
+                std::hint::black_box((found.map_err(|error| error.to_string())?, &outputs));
             }
             Ok(())
         })?;
@@ -206,7 +211,7 @@ fn run() -> Result<()> {
     println!("{rows} rows of {INPUTS} inputs, {} threads", rayon::current_num_threads());
     let bytes = fs::read(&model)?;
     // The rate before and after the command: the machine may have other work.
-    let alone = assess_alone(&bytes, rows)?;
+    let alone = assess_alone(&bytes, rows, false)?;
     println!(
         "| what | rows | rows/s | of assess alone | by processor time | without the system's part | most memory |\n\
          |---|---|---|---|---|---|---|"
@@ -238,9 +243,11 @@ fn run() -> Result<()> {
             fs::remove_file(&input)?;
         }
     }
-    let again = assess_alone(&bytes, rows)?;
-    let [share, all, own] = std::array::from_fn(|which| again[which] / alone[which]);
-    println!("| assess alone, again | {rows} | {:.0} | {share:.2} | {all:.2} | {own:.2} | |", again[0]);
+    for (name, predict) in [("assess alone, again", false), ("assess and predict alone", true)] {
+        let again = assess_alone(&bytes, rows, predict)?;
+        let [share, all, own] = std::array::from_fn(|which| again[which] / alone[which]);
+        println!("| {name} | {rows} | {:.0} | {share:.2} | {all:.2} | {own:.2} | |", again[0]);
+    }
     Ok(())
 }
 

@@ -6,6 +6,7 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
 
 use anyhow::Context;
 use tempfile::TempPath;
@@ -13,10 +14,16 @@ use tempfile::TempPath;
 /// Bytes of a write: each one that ends within a page costs the system the clearing of the rest of it.
 const BUFFER: usize = 1 << 18;
 
+/// Bytes after which the disk begins to write: a large file then is hardly waited for at its end.
+const AHEAD: usize = if cfg!(test) { 1 << 19 } else { 1 << 26 };
+
 /// A file in the making. Dropped without [`AtomicFile::commit`], it disappears.
 #[derive(Debug)]
 pub struct AtomicFile {
     file: BufWriter<File>,
+    /// Bytes since the disk was last told to write, and who waits for it.
+    ahead: usize,
+    waiting: Option<JoinHandle<io::Result<()>>>,
     /// Its name until it takes the target's. A device or a pipe is written at once and has none.
     draft: Option<TempPath>,
     target: PathBuf,
@@ -29,7 +36,7 @@ impl AtomicFile {
         let target = target.canonicalize().unwrap_or_else(|_| target.into());
         if target.metadata().is_ok_and(|m| !m.is_file() && !m.is_dir()) {
             let file = File::options().write(true).open(&target)?;
-            return Ok(Self { file: BufWriter::with_capacity(BUFFER, file), draft: None, target });
+            return Ok(Self::of(file, None, target));
         }
         if target.is_dir() {
             return Err(io::ErrorKind::IsADirectory.into());
@@ -43,7 +50,30 @@ impl AtomicFile {
         #[cfg(unix)]
         draft.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
         let (file, draft) = draft.tempfile_in(folder)?.into_parts();
-        Ok(Self { file: BufWriter::with_capacity(BUFFER, file), draft: Some(draft), target })
+        Ok(Self::of(file, Some(draft), target))
+    }
+
+    fn of(file: File, draft: Option<TempPath>, target: PathBuf) -> Self {
+        Self { file: BufWriter::with_capacity(BUFFER, file), ahead: 0, waiting: None, draft, target }
+    }
+
+    /// Lets the disk write what it has, beside what is done here, unless it still does. The system tells of a failure once, so that
+    /// of the call before is passed on.
+    fn write_ahead(&mut self) -> io::Result<()> {
+        if self.draft.is_none() || self.waiting.as_ref().is_some_and(|waiting| !waiting.is_finished()) {
+            return Ok(());
+        }
+        self.written()?;
+        let file = self.file.get_ref().try_clone()?;
+        self.ahead = 0;
+        self.waiting = std::thread::Builder::new().spawn(move || file.sync_data()).ok();
+        Ok(())
+    }
+
+    /// Waits for what the disk was told to write.
+    fn written(&mut self) -> io::Result<()> {
+        let Some(waiting) = self.waiting.take() else { return Ok(()) };
+        waiting.join().unwrap_or_else(|_| Err(io::Error::other("writing to the disk stopped")))
     }
 
     /// Writes `bytes` as the whole of `target`, which stays as it was where that fails.
@@ -54,7 +84,8 @@ impl AtomicFile {
     }
 
     /// Gives the file its name.
-    pub fn commit(self) -> io::Result<()> {
+    pub fn commit(mut self) -> io::Result<()> {
+        self.written()?;
         let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
         let Some(draft) = self.draft else { return Ok(()) };
         file.sync_all()?;
@@ -96,7 +127,12 @@ pub fn check_writable(folder: &Path) -> anyhow::Result<()> {
 
 impl Write for AtomicFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write(bytes)
+        let count = self.file.write(bytes)?;
+        self.ahead += count;
+        if self.ahead >= AHEAD {
+            self.write_ahead()?;
+        }
+        Ok(count)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -107,6 +143,23 @@ impl Write for AtomicFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_large_file_is_written_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("large");
+        let bytes: Vec<u8> = (0..3_000_000_u32).map(|i| (i % 251) as u8).collect();
+        let mut file = AtomicFile::create(&path).unwrap();
+        bytes.chunks(100_000).for_each(|piece| file.write_all(piece).unwrap());
+        assert!(file.waiting.is_some() && file.ahead < 3_000_000, "the disk began before the end");
+        file.commit().unwrap();
+        assert!(std::fs::read(&path).unwrap() == bytes);
+        // What the disk could not write is told, though it was told to a thread.
+        let mut file = AtomicFile::create(&path).unwrap();
+        file.waiting = Some(std::thread::spawn(|| Err(io::ErrorKind::StorageFull.into())));
+        assert_eq!(file.commit().unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert!(std::fs::read(&path).unwrap() == bytes, "the old file is still there");
+    }
 
     #[test]
     fn one_file_is_known_by_all_its_names() {
