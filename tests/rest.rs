@@ -3,7 +3,7 @@
 use dab_core::artifact::quantise::{HeldOut, quantise};
 use dab_core::artifact::schema::{CHANNELS, CovarianceKind, Form, REST};
 use dab_core::artifact::taught::add_taught;
-use dab_core::artifact::writer::{ChannelsSpec, Codes, Head, RestSpec, Spec, ViewSpec};
+use dab_core::artifact::writer::{ChannelsSpec, Codes, Head, RestSpec, Spec, SpecError, ViewSpec};
 use dab_core::artifact::{AlignedBytes, ArtifactError, Part};
 use dab_core::channels::{Tails, ViewScore};
 use dab_core::codebook::{CodebookView, PrecisionLayout};
@@ -272,8 +272,25 @@ fn a_rest_that_cannot_be_is_refused() {
     let mut parts = Parts::of(&dab_tests::specs::real()[0].1.to_bytes().expect("a model"));
     parts.rest = true;
     assert_eq!(parts.join().model().err(), Some(ArtifactError::Channels { field: "rest" }));
-    // A writer refuses what its reader would.
-    let mut spec = plane(&[0.5; 4], 2.0);
-    spec.channels.as_mut().expect("channels").rests[0].view = 1;
-    assert!(spec.to_bytes().is_err());
+    // A writer wants each view once, in their order, and no other.
+    let written = |views: &[usize]| {
+        let mut spec = planes(0b111);
+        let rests = &mut spec.channels.as_mut().expect("channels").rests;
+        *rests = views.iter().map(|&view| RestSpec { view, ..rests[0].clone() }).collect();
+        spec.to_bytes().err()
+    };
+    for sound in [&[0][..], &[2], &[0, 2], &[0, 1, 2]] {
+        assert_eq!(written(sound), None, "{sound:?}");
+    }
+    for (views, wrong) in [
+        (&[3][..], 3),
+        (&[0, 0], 0),
+        (&[1, 1], 1),
+        (&[0, 1, 1], 1),
+        (&[1, 0], 0),
+        (&[usize::MAX], usize::MAX),
+    ] {
+        let error = SpecError::OutOfRange { part: format!("rest.{wrong}"), index: 0, value: wrong as f64 };
+        assert_eq!(written(views), Some(error), "{views:?}");
+    }
 }
