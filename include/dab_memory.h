@@ -215,7 +215,8 @@ typedef struct dab_ellipse dab_ellipse;
 DAB_API size_t dab_ellipse_bytes(uint32_t dim);
 
 /* Makes an ellipse that has seen nothing in `storage`: dab_ellipse_bytes bytes at a multiple of 8. ridge: its first
- * size, above 0; features of about that square are halved in novelty after one observation.
+ * size, above 0; features of about that square are halved in novelty after one observation. Along directions that were
+ * not seen, novelty is right to 1 % while the lengths of all learned features add up to at most 2^16 sqrt(ridge).
  * Returns DAB_OK, DAB_ERR_CONFIG or DAB_ERR_TOO_SMALL. After an error *out is NULL, and an ellipse that was in the storage is as
  * it was. */
 DAB_API DAB_WARN_UNUSED dab_status dab_ellipse_init(void *storage, size_t storage_bytes, uint32_t dim, float ridge,

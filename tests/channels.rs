@@ -264,6 +264,25 @@ fn the_verdict_says_unfamiliar_before_ambiguous() {
 }
 
 #[test]
+fn a_tail_without_a_scale_is_refused_by_the_number_of_its_view() {
+    for view in 0..3 {
+        for (index, value) in [(1, 0.0), (3, -1.0), (5, 0.0)] {
+            let mut spec = views();
+            let channels = spec.channels.as_mut().expect("channels");
+            let beside = channels.views.iter_mut().map(|view| &mut view.tails);
+            let tails = [&mut channels.base.tails].into_iter().chain(beside).nth(view).expect("three views");
+            match index {
+                1 => tails.u.b = value as f32,
+                3 => tails.energy.b = value as f32,
+                _ => tails.view.b = value as f32,
+            }
+            let part = format!("tails.{view}");
+            assert_eq!(spec.to_bytes(), Err(SpecError::OutOfRange { part, index, value }));
+        }
+    }
+}
+
+#[test]
 fn rates_that_the_table_cannot_reach_are_refused_with_the_number_that_they_need() {
     let mut spec = bare(&mut Random(5), CovarianceKind::Diagonal, 2, 2, 1.0);
     let table = |n: usize, rates| Some(CalibrationSpec { scores: (0..n).map(|i| i as f32).collect(), rates });

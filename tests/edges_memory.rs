@@ -130,6 +130,28 @@ fn what_a_memory_keeps_forgets_and_refuses_has_ends() {
 }
 
 #[test]
+fn the_place_of_a_forgotten_code_is_used_again_behind_those_that_were_taught() {
+    let config = memory::Config { keep: 0.5, spawn: 1.0, ..memory::Config::DEFAULT };
+    let mut head = Head::new(config).expect("a configuration");
+    let mut floats = vec![0.0; memory::storage_len(4, 1)];
+    let mut memory = MemoryView::new(&mut head, 4, 1, &mut floats).expect("memory");
+    for x in [0.0, 1000.0] {
+        memory.teach(&[x], Width::Std(&[1.0]), None).expect("room");
+    }
+    let mut observe = |x: f32, times: usize| {
+        for _ in 0..times {
+            memory.observe(&[x], Width::Std(&[1.0])).expect("finite");
+        }
+        memory.codes().means.to_vec()
+    };
+    assert_eq!(observe(100.0, 1), [0.0, 1000.0, 100.0]);
+    assert_eq!(observe(200.0, 12), [0.0, 1000.0, 100.0, 200.0]);
+    // 100 was not seen for 12 observations, 200 for another 12.
+    assert_eq!(observe(300.0, 12), [0.0, 1000.0, 300.0, 200.0]);
+    assert_eq!(observe(400.0, 1), [0.0, 1000.0, 300.0, 400.0]);
+}
+
+#[test]
 fn a_saved_memory_needs_its_room_and_taught_codes_the_dimension() {
     let mut head = Head::new(memory::Config::DEFAULT).expect("a configuration");
     let mut floats = vec![0.0; memory::storage_len(2, 2)];

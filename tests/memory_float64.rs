@@ -12,6 +12,8 @@ const OF_VARIANCES: f64 = 2e-3;
 const OF_VISITS: f64 = 2e-2;
 /// The ellipse of dimension 32 in f32 after 10⁶ updates: relative error of b, in the median of 100 new vectors.
 const OF_ELLIPSE: f64 = 0.02;
+/// Along directions that were not seen, as `dab_core::ellipse` and dab_memory.h say.
+const OF_NEW_DIRECTIONS: f64 = 0.01;
 
 const K: usize = 6;
 const D: usize = 3;
@@ -133,4 +135,45 @@ fn a_million_updates_of_an_ellipse_stay_near_float64() {
     errors.sort_by(f64::total_cmp);
     println!("ellipse after 10^6: median {:.1e}, largest {:.1e}", errors[50], errors[99]);
     assert!(errors[50] <= OF_ELLIPSE, "{}", errors[50]);
+}
+
+/// Along a direction that was not seen L is √ridge, beside roundings of what was learned across it.
+fn worst_along_a_new_direction<const N: usize>(random: &mut Random) -> f64 {
+    let mut worst = 0f64;
+    for (ridge, least) in [(1.0f32, 4), (0.001, -1), (1e6, 14)] {
+        let most = 2f64.powi(16) * f64::from(ridge).sqrt();
+        for size in (least..least + 15).map(|log| 2f64.powi(log)) {
+            let mut ellipse = Ellipse::<N>::new(ridge).unwrap();
+            let mut learned = 0.0;
+            loop {
+                let mut features: [f32; N] = random.floats(N, size).try_into().expect("as many");
+                features[N - 1] = features[0];
+                learned += features.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt();
+                if learned > most {
+                    break;
+                }
+                ellipse.observe(&features).unwrap();
+            }
+            // At right angles to everything.
+            let mut new = [0.0; N];
+            (new[0], new[N - 1]) = (1.0, -1.0);
+            let exact = 2.0 / f64::from(ridge);
+            worst = worst.max((f64::from(ellipse.assess(&new).unwrap()) / exact - 1.0).abs());
+        }
+    }
+    println!("ellipse of dimension {N}, a direction that was not seen: {worst:.1e}");
+    worst
+}
+
+#[test]
+fn an_ellipse_knows_new_directions_while_the_lengths_add_up_to_2_to_16_roots_of_the_ridge() {
+    let mut random = Random(8);
+    for _ in 0..5 {
+        let worst = [
+            worst_along_a_new_direction::<2>(&mut random),
+            worst_along_a_new_direction::<8>(&mut random),
+            worst_along_a_new_direction::<32>(&mut random),
+        ];
+        assert!(worst.iter().all(|&worst| worst <= OF_NEW_DIRECTIONS), "{worst:?}");
+    }
 }

@@ -36,3 +36,26 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_model_says_the_sizes_that_it_was_written_with() {
+    let random = &mut Random(7);
+    let mut without_layers = 0;
+    for kind in [CovarianceKind::ALL; 20].concat() {
+        let spec = any(random, kind, 1.0);
+        without_layers += u32::from(spec.layers.is_empty());
+        let bytes = AlignedBytes::from(&*spec.to_bytes().expect("a model"));
+        let shape = bytes.model().expect("a model").shape();
+        // What enters the head: the outputs of the last layer, or the model's inputs.
+        let features = spec.layers.last().map_or(spec.inputs, |layer| layer.outputs);
+        assert_eq!((shape.inputs, shape.layers, shape.features), (spec.inputs, spec.layers.len(), features));
+        assert_eq!(
+            (shape.covariance, shape.dim, shape.codes),
+            (kind, spec.head.dim, spec.codes.priors.len())
+        );
+        let decoder = spec.decoder.as_ref();
+        assert_eq!((shape.outputs, shape.task), (decoder.map_or(0, |d| d.outputs), decoder.map(|d| d.task)));
+        assert_eq!(shape.views, 1 + spec.channels.map_or(0, |channels| channels.views.len()));
+    }
+    assert!(without_layers > 5, "{without_layers}");
+}

@@ -1,12 +1,13 @@
 //! Format 1.2: LayerNorms, weights of one byte, and what a reader refuses about them.
 
 use dab_core::artifact::quantise::{HeldOut, quantise};
-use dab_core::artifact::schema::{INT8, NORMS, SCHEMA_KEYS};
-use dab_core::artifact::writer::{Dense, Spec, WeightKind};
+use dab_core::artifact::schema::{Form, INT8, NORMS, SCHEMA_KEYS};
+use dab_core::artifact::writer::{Dense, Spec, ViewSpec, WeightKind};
 use dab_core::artifact::{AlignedBytes, ArtifactError as E, Part};
+use dab_core::channels::ViewScore;
 use dab_core::{Activation, CovarianceKind};
 use dab_tests::patch::{Parts, seal};
-use dab_tests::specs::{Random, any, bare, bytes, norm, views};
+use dab_tests::specs::{Random, any, bare, bytes, norm, view, views};
 
 fn refused(parts: &Parts) -> Option<E> {
     parts.join().model().err()
@@ -111,10 +112,14 @@ fn quantising_a_file_is_writing_it_with_bytes() {
             assert_eq!(again, direct, "{kind:?}");
         }
     }
-    let mut spec = views();
-    let floats = spec.to_bytes().expect("a model");
-    spec.weights = WeightKind::Int8;
-    assert_eq!(quantise(&floats, &HeldOut::default()), spec.to_bytes());
+    // With views, and with norms among the layers.
+    for mut spec in [bytes(), views()] {
+        spec.weights = WeightKind::Float32;
+        let floats = spec.to_bytes().expect("a model");
+        spec.weights = WeightKind::Int8;
+        assert_eq!(quantise(&floats, &HeldOut::default()), spec.to_bytes());
+    }
+    let floats = views().to_bytes().expect("a model");
     // New held-out scores make a new table.
     let scores: Vec<f32> = (0..99).map(|i| i as f32 / 10.0).collect();
     let held_out = HeldOut { scores, ambiguities: vec![-1.0, 0.0, 2.0, 3.0] };
@@ -134,15 +139,6 @@ fn wrong_bytes_scales_and_norms_are_refused() {
     let mut parts = sound.clone();
     parts.params[first] = f32::from_bits(parts.params[first].to_bits() & !0xff | 0x80);
     assert_eq!(refused(&parts), Some(E::OutOfRange { part: Part::Weights, index: 0 }));
-    if !counts.weights.is_multiple_of(4) {
-        let mut parts = sound.clone();
-        let last = parts.params.len() - 1;
-        parts.params[last] = f32::from_bits(parts.params[last].to_bits() | 1 << 24);
-        let error = refused(&parts);
-        assert!(
-            matches!(error, Some(E::OutOfRange { part: Part::Weights, index }) if index >= counts.weights)
-        );
-    }
     let layers = 2 * counts.normalize;
     // ε of the first norm, and a scale of the dense layer behind its weight and bias.
     for (at, value) in [(0, 0.0), (0, -1.0), (11, -1.0)] {
@@ -168,6 +164,51 @@ fn wrong_bytes_scales_and_norms_are_refused() {
     let mut wide = sound;
     wide.meta.layers[0].outputs = 6;
     assert_eq!(refused(&wide), Some(E::Norm { layer: 0 }));
+}
+
+#[test]
+fn a_byte_behind_the_last_weight_is_refused_where_it_lies() {
+    for weights in 5..9 {
+        let mut spec = bare(&mut Random(9), CovarianceKind::Constant, 1, 2, 1.0);
+        spec.inputs = weights;
+        spec.head.weight = vec![1.0; weights];
+        spec.weights = WeightKind::Int8;
+        let sound = Parts::of(&spec.to_bytes().expect("a model"));
+        let last = sound.params.len() - 1;
+        assert_eq!(sound.params[last].to_bits().leading_zeros() as usize, 8 * (8 - weights) + 1);
+        for index in weights..8 {
+            let mut parts = sound.clone();
+            parts.params[last] = f32::from_bits(parts.params[last].to_bits() | 1 << (8 * (index % 4)));
+            assert_eq!(refused(&parts), Some(E::OutOfRange { part: Part::Weights, index }));
+        }
+    }
+}
+
+#[test]
+fn each_view_of_a_file_with_bytes_has_weights_of_its_own() {
+    fn others(spec: &mut Spec) -> &mut Vec<ViewSpec> {
+        &mut spec.channels.as_mut().expect("channels").views
+    }
+    let random = &mut Random(11);
+    for _ in 0..20 {
+        let mut spec = views();
+        spec.weights = WeightKind::Int8;
+        *others(&mut spec) = (0..3).map(|_| view(random, 5, 2, Form::Joined, 1.0)).collect();
+        let input = random.floats(5, 2.0);
+        let said = |spec: &Spec| {
+            let file = AlignedBytes::from(&*spec.to_bytes().expect("a model"));
+            let model = file.model().expect("a model");
+            let mut found = [ViewScore::default(); 4];
+            model.views_into(&input, &mut found, &mut vec![0.0; model.scratch_len()]).expect("an input");
+            found
+        };
+        let before = said(&spec);
+        // What a view says does not depend on where it stands in the file.
+        others(&mut spec).reverse();
+        let mut after = said(&spec);
+        after[1..].reverse();
+        assert_eq!(before, after);
+    }
 }
 
 #[test]

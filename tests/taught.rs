@@ -4,12 +4,13 @@
 use dab_core::artifact::schema::{CovarianceKind, TAUGHT};
 use dab_core::artifact::taught::add_taught;
 use dab_core::artifact::{AlignedBytes, ArtifactError, Part};
+use dab_core::codebook::{CodebookView, PrecisionLayout};
 use dab_core::memory::{Config, Head, MemoryError, MemoryView, Width, storage_len};
 use dab_core::teach::TeachError;
 use dab_core::{Model, Verdict};
 use dab_tests::patch::{seal, word};
 use dab_tests::repository;
-use dab_tests::specs::{Random, any};
+use dab_tests::specs::{Random, any, bare};
 
 const PLACES: usize = 8;
 
@@ -191,4 +192,31 @@ fn a_model_can_be_taught_again_and_damage_is_refused() {
     bare[16] &= !(TAUGHT as u8);
     seal(&mut bare);
     assert!(matches!(AlignedBytes::from(&*bare).model().err(), Some(ArtifactError::Schema { .. })));
+}
+
+#[test]
+fn a_model_is_taught_65536_codes_and_not_one_more() {
+    const MOST: usize = 65_536;
+    let bytes = bare(&mut Random(18), CovarianceKind::Diagonal, 1, 1, 1.0).to_bytes().expect("a model");
+    let (means, ones, zeros) = ([0.5; MOST + 1], [1.0; MOST + 1], [0.0; MOST + 1]);
+    let teach = |bytes: &[u8], count: usize| {
+        let codes = CodebookView {
+            dim: 1,
+            means: &means[..count],
+            precisions: &ones[..count],
+            layout: PrecisionLayout::Diagonal,
+            log_dets: &zeros[..count],
+            priors: &ones[..count],
+            alpha: 1.0,
+        };
+        add_taught(bytes, &codes, &[])
+    };
+    let full = teach(&bytes, MOST).expect("room");
+    assert_eq!(
+        AlignedBytes::from(&*full).model().expect("a model").taught().map(CodebookView::len),
+        Some(MOST)
+    );
+    let limit = ArtifactError::Limit { field: "taught.codes", value: MOST as u32 + 1, max: MOST as u32 };
+    assert_eq!(teach(&bytes, MOST + 1), Err(limit));
+    assert_eq!(teach(&full, 1), Err(limit), "with those of before");
 }

@@ -8,6 +8,11 @@
 //! φ, in nats. It is a memory of one code at 0 with a full covariance, for features that are spread around 0 (a random
 //! encoder's). L is updated directly, by rotations: after 10⁶ updates of dimension 32 in f32 an updated inverse is off
 //! by most of its value, L by a hundredth.
+//!
+//! Each update rounds L by up to 2⁻²⁴ of its size. That is nothing along directions that were seen; along one that was not, L
+//! should stay √ridge. There b is right to 1 % while the lengths of all learned features add up to at most 2¹⁶ √ridge: 65,536
+//! features of length 1 with a ridge of 1. Beyond, b may be far too small there, as if the direction were known; after one φ
+//! with coordinates of 2³⁰ it was 4 for 2. Scale features, choose a larger ridge, or clear the ellipse in time.
 
 use core::fmt;
 

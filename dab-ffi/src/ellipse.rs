@@ -70,7 +70,8 @@ pub extern "C" fn dab_ellipse_bytes(dim: u32) -> usize {
 }
 
 /// Makes an ellipse that has seen nothing in `storage`: dab_ellipse_bytes bytes at a multiple of 8. ridge: its first
-/// size, above 0; features of about that square are halved in novelty after one observation.
+/// size, above 0; features of about that square are halved in novelty after one observation. Along directions that were
+/// not seen, novelty is right to 1 % while the lengths of all learned features add up to at most 2^16 sqrt(ridge).
 /// Returns DAB_OK, DAB_ERR_CONFIG or DAB_ERR_TOO_SMALL. After an error *out is NULL, and an ellipse that was in the storage is as
 /// it was.
 #[unsafe(no_mangle)]

@@ -12,8 +12,8 @@ use super::whitening::Affine;
 use crate::{data::Table, support::parallel::map_blocks};
 
 /// The least mean of ρ², as a share of that of ‖x̂‖²: ρ² is a difference of sums of that size, whose rounding must not show. f32 sums
-/// are right to some 1e-7 of them; at length 1 there is an offset besides; products with weights of one byte, whose inputs have 16
-/// bits, are right to some 1e-5.
+/// are right to some 1e-7 of them; at length 1 there is an offset besides; weights of one byte are rows that are turned and
+/// stretched a little, so that ρ² is right to some 3e-3 (tests/rest.rs).
 pub const fn least_share(bytes: bool, length_one: bool) -> f64 {
     match (bytes, length_one) {
         (true, _) => 1e-2,
