@@ -297,6 +297,15 @@ mod tests {
         // Nor do the scores differ: a millionth of their size, which counts as 1 at least.
         holds(&[3.0; 5], 3.0, 3e-6);
         holds(&[0.25; 5], 0.25, 1e-6);
+        // Of 31 scores three lie beyond 27, by 1, 2 and 900. The last counts for ten times the one between them.
+        let mut far: Vec<f32> = (0..30u8).map(f32::from).collect();
+        far.push(927.0);
+        holds(&far, 27.0, (1.0 + 2.0 + 20.0) / 3.0);
+        // The least scale does not hear of it either: twenty excesses of 1e-6, and one of 1e6.
+        let mut near: Vec<f32> =
+            (0..210).map(|i| if i < 189 { i as f32 / 188.0 } else { 1.0 + 2e-6 }).collect();
+        near[209] = 1e6;
+        assert!(Tail::fit(&near).unwrap().b < 1e-3, "{:?}", Tail::fit(&near));
     }
 
     #[test]

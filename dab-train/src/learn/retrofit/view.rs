@@ -456,6 +456,16 @@ mod tests {
     }
 
     #[test]
+    fn one_outlier_does_not_bring_all_rows_next_to_the_codes() {
+        let usual: Vec<f32> = (0..99).map(|row| 1.5 + row as f32 / 99.0).collect();
+        let with = |more: &[f32]| unit(&[&usual, more].concat(), 4);
+        assert!((with(&[]) - 1.0).abs() < 0.01, "{}", with(&[]));
+        // A hundredth of the rows counts for a tenth of all.
+        assert!((with(&[1e9]) / with(&[]) - 1.09_f32.sqrt().recip()).abs() < 0.01, "{}", with(&[1e9]));
+        assert!(unit(&[], 4) == 1.0 && unit(&[0.0; 9], 4) == 1.0 && unit(&[0.0, 0.0, 8.0], 4) < 1.0);
+    }
+
+    #[test]
     fn a_lifted_view_never_says_zero_and_keeps_its_order() {
         let (inputs, labels) = rows(60);
         // As many codes as rows: each row is one.
