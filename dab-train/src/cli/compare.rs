@@ -74,6 +74,9 @@ pub fn run(args: &Args) -> Result<()> {
             values: found.iter().map(|run| run.cell(name).map(|c| (c.mean, c.sd.unwrap_or(0.0)))).collect(),
         })
         .collect();
+    if lanes.is_empty() {
+        return super::print("no plot: the runs have no accuracy and no AUROC\n");
+    }
     let names: Vec<String> = found.iter().map(|run| run.name.clone()).collect();
     let drawing = compare("Runs on their test and OOD rows", &names, &lanes)?;
     save(&args.output, drawing.file())?;

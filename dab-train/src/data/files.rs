@@ -103,6 +103,9 @@ impl Labels {
 
     /// Labels that stand in a file as text: numbers if all of them are.
     fn of_words(words: Vec<String>) -> Result<Self> {
+        if let Some(row) = words.iter().position(|word| word.trim().is_empty()) {
+            bail!("the label of row {} is missing: fill it in, or leave the row out", row + 1);
+        }
         let Some(numbers) = words.iter().map(|word| word.parse().ok()).collect::<Option<Vec<f64>>>() else {
             return Ok(Self::Words(words));
         };

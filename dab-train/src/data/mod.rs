@@ -45,6 +45,8 @@ pub const DATA_VARIABLE: &str = "DAB_DATA";
 const DATA_FOLDER: &str = "data";
 /// How many items a warning lists before it says "and so on".
 const LISTED: usize = 8;
+/// Share of targets that the band of a regression is to hold.
+pub(crate) const INTERVAL_SHARE: f64 = 0.95;
 
 /// What a model is to predict.
 #[derive(Debug, Clone, PartialEq)]
@@ -355,6 +357,8 @@ impl Task {
             warnings
                 .push(format!("target column{s} {columns} {are} constant: nothing is learnt from {them}"));
         }
+        warnings.extend(self.uneven_targets());
+        warnings.extend(self.short_band());
         warnings.extend(self.train.inputs.outlier().map(|at| {
             let (row, column) = (at / self.train.inputs.cols, at % self.train.inputs.cols);
             format!(
@@ -366,6 +370,40 @@ impl Task {
             )
         }));
         warnings
+    }
+
+    /// Whether targets differ so much in size that one band and one error cannot serve all.
+    fn uneven_targets(&self) -> Option<String> {
+        /// Deviations of targets that are of one size.
+        const ALIKE: f64 = 10.0;
+        let Targets::Regression(targets) = &self.train.targets else { return None };
+        let stats = targets.column_stats();
+        let varies = stats.iter().filter(|column| !column.is_constant()).map(|column| column.std);
+        let (least, most) = varies.fold((f64::INFINITY, 0.0_f64), |(a, b), std| (a.min(std), b.max(std)));
+        (most > ALIKE * least).then(|| {
+            format!(
+                "the {} targets share one band and one RMSE, and one varies {:.0e} times as much as another: give them units in which \
+                 they vary alike, or fit a model for each",
+                targets.cols,
+                most / least
+            )
+        })
+    }
+
+    /// Whether held-out rows are too few for a band that holds [`INTERVAL_SHARE`] of fresh targets: n of them reach n / (n + 1).
+    fn short_band(&self) -> Option<String> {
+        let (rows, held) = (self.held_out.inputs.rows, self.held_out.inputs.rows as f64);
+        let share = held / (held + 1.0);
+        let short =
+            matches!(self.held_out.targets, Targets::Regression(_)) && rows > 0 && share < INTERVAL_SHARE;
+        short.then(|| {
+            format!(
+                "only {} for the band of the predictions: it holds {:.0} % of fresh targets, on average, not {:.0} %",
+                counted(rows, "held-out row"),
+                100.0 * share,
+                100.0 * INTERVAL_SHARE
+            )
+        })
     }
 
     /// Which input columns are so far from 0 that float32 rounds away how they vary, and what to do.

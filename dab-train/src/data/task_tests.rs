@@ -39,7 +39,8 @@ fn targets_that_never_change_are_refused_or_told() {
     );
     let half = task(half.clone(), half);
     half.check().unwrap();
-    assert_eq!(half.warnings(), ["target column 1 is constant: nothing is learnt from it"]);
+    let short = "only 3 held-out rows for the band of the predictions: it holds 75 % of fresh targets, on average, not 95 %";
+    assert_eq!(half.warnings(), ["target column 1 is constant: nothing is learnt from it", short]);
 }
 
 #[test]
@@ -90,6 +91,31 @@ fn columns_are_told_by_their_names() {
     let mut both = odd.clone();
     both.train.inputs.values = vec![1.0; 4];
     assert_eq!(both.warnings(), ["constant input columns 1, 2 carry no information"]);
+}
+
+#[test]
+fn targets_of_different_sizes_and_a_short_band_are_told() {
+    let targets = |rows: usize, size: f32| {
+        let row = |row: usize| [row as f32, size * (row % 3) as f32];
+        let table = Table::from_rows(&(0..rows).map(row).collect::<Vec<_>>()).unwrap();
+        Split { inputs: table.clone(), targets: Targets::Regression(table) }
+    };
+    let warned = |held_out: usize, size: f32| {
+        let mut task = task(targets(30, size), targets(5, size));
+        task.held_out = targets(held_out, size);
+        task.warnings()
+    };
+    assert!(warned(19, 1.0).is_empty(), "{:?}", warned(19, 1.0));
+    // 18 of 19 are less than 95 %.
+    assert!(
+        matches!(&warned(9, 1.0)[..], [band] if band.contains("9 held-out rows") && band.contains("holds 90 %"))
+    );
+    assert_eq!(warned(18, 1.0).len(), 1);
+    let uneven = warned(30, 1e-4);
+    assert!(
+        matches!(&uneven[..], [one] if one.contains("the 2 targets share one band and one RMSE")),
+        "{uneven:?}"
+    );
 }
 
 #[test]

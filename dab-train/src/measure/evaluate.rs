@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     config::OutputVariance,
-    data::{Table, Targets, Task},
+    data::{INTERVAL_SHARE, Table, Targets, Task},
     model::{
         network::Output,
         snapshot::{Scores, Snapshot},
@@ -29,8 +29,6 @@ use crate::{
 
 /// Half-width of an interval in scaled uncertainties.
 pub const INTERVAL_FACTOR: f32 = 2.0;
-/// Share of targets that an interval is to hold.
-pub const INTERVAL_SHARE: f64 = 0.95;
 
 /// A regression's band.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -130,7 +128,7 @@ fn predictions(scores: &Scores, targets: usize) -> Table {
     Table { rows: scores.outputs.rows, cols: targets, values }
 }
 
-/// s: what turns nats into the target's unit, from held-out (or, without any, the given) scores and targets.
+/// s: what turns nats into the target's unit, from the scores and targets of held-out rows.
 pub fn interval_scale(scores: &Scores, targets: &Table) -> f64 {
     let predicted = predictions(scores, targets.cols);
     let mut ratios = Vec::with_capacity(targets.values.len());
@@ -209,11 +207,13 @@ pub fn evaluate_scores(
                 Targets::Regression(held) if held.rows > 0 => Some(held),
                 _ => None,
             };
-            let (from, known) = held_targets.map_or((&scores.test, targets), |held| (&scores.held_out, held));
-            let scale = interval_scale(from, known);
-            let coverage = inside(&scores.test, targets, scale);
-            let held_out = held_targets.map(|held| inside(&scores.held_out, held, scale));
-            evaluation.interval = Some(Interval { scale, coverage, held_out, truth: None });
+            // A band of the test rows' own errors would hold them by itself.
+            evaluation.interval = held_targets.map(|held| {
+                let scale = interval_scale(&scores.held_out, held);
+                let coverage = inside(&scores.test, targets, scale);
+                let held_out = Some(inside(&scores.held_out, held, scale));
+                Interval { scale, coverage, held_out, truth: None }
+            });
         }
     }
     Ok(evaluation)

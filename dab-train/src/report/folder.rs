@@ -190,9 +190,10 @@ fn training_report(experiment: &Experiment, runs: &[Run], first: &Run) -> Result
     let mut methods = own(&subjects)?;
     methods
         .extend(Method::baselines(&runs.iter().map(|run| run.comparison.scores.clone()).collect::<Vec<_>>()));
-    let one_input = first.task.train.inputs.cols == 1;
+    // A line needs two points.
+    let drawn = first.task.train.inputs.cols == 1 && first.task.test.inputs.rows > 1;
     let curve = match &first.task.train.targets {
-        Targets::Regression(_) if one_input => {
+        Targets::Regression(_) if drawn => {
             let caption = "Prediction, band, training points and, where it is known, the truth.";
             Some(Figure::new("regression", caption, figures::curve(&experiment.data, first)?))
         }

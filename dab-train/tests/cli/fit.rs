@@ -296,6 +296,41 @@ fn targets_make_a_regression() {
     assert!(metrics["dab"]["report"]["ood"]["far"]["auroc"].as_f64().unwrap() > 0.95, "{metrics}");
 }
 
+/// A laboratory's tables: a handful of rows, most of whose columns are 0, and a label that somebody forgot.
+#[test]
+fn small_tables_are_fitted_or_refused_in_words() {
+    let folder = folder("small-tables");
+    let mut random = Random::new(3, "small");
+    std::fs::write(folder.join("tiny.csv"), "x,y\n1,2.1\n2,3.9\n3,6.2\n4,7.8\n5,10.1\n").unwrap();
+    let done = fit(&folder, "--features tiny.csv --targets tiny.csv:y");
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    // Nothing was held out: no band.
+    let metrics = json(&folder.join("out/metrics.json"));
+    assert!(metrics.pointer("/dab/interval").is_none_or(Value::is_null), "{metrics}");
+    let done = dab(&folder, &["compare", "out", "out"]);
+    assert!(done.status.success() && text(&done.stdout).contains("no plot"), "{}", text(&done.stderr));
+    // Of 90 columns about ten are not 0 in a row, and rows are fewer than columns.
+    let row = |class: usize, random: &mut Random| -> Vec<f32> {
+        let value = |column: usize| match random.below(9) == 0 || column % 7 == class {
+            true => random.below(17) as f32,
+            false => 0.0,
+        };
+        (0..90).map(value).collect()
+    };
+    let rows: Vec<f32> = (0..66).flat_map(|at| row(at % 6, &mut random)).collect();
+    save_floats(&folder, "x.npy", &[66, 90], &rows);
+    let labels = i64s((0..66).map(|at| at % 6));
+    std::fs::write(folder.join("y.npy"), npy("<i8", false, &[66], &labels)).unwrap();
+    let done = fit(&folder, "--features x.npy --labels y.npy");
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    // Fresh rows are about as far from the codes as rows were that a fit had not seen.
+    let median = json(&folder.join("out/metrics.json"))["dab"]["median_uncertainty"].as_f64().unwrap();
+    assert!(median < 1e3, "{median}");
+    std::fs::write(folder.join("blank.csv"), "a,kind\n1,cat\n2,dog\n3,\n4,dog\n5,cat\n6,cat\n").unwrap();
+    let said = refusal(&fit(&folder, "--features blank.csv --labels blank.csv:kind"));
+    assert!(said.contains("the label of row 3 is missing"), "{said}");
+}
+
 #[test]
 fn what_was_asked_for_is_what_runs() {
     let folder = with_data("fit-wishes");
