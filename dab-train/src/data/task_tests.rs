@@ -96,7 +96,7 @@ fn columns_are_told_by_their_names() {
 #[test]
 fn targets_of_different_sizes_and_a_short_band_are_told() {
     let targets = |rows: usize, size: f32| {
-        let row = |row: usize| [row as f32, size * (row % 3) as f32];
+        let row = |row: usize| [row as f32, size * (5 * (row % 3)) as f32];
         let table = Table::from_rows(&(0..rows).map(row).collect::<Vec<_>>()).unwrap();
         Split { inputs: table.clone(), targets: Targets::Regression(table) }
     };

@@ -145,11 +145,13 @@ mod tests {
     fn entries_that_hardly_differ_from_zero_have_eigenvectors() {
         let mut random = crate::support::random::Random::new(5, "eigen");
         let mut without = 0;
-        for size in [1.0, 1e-100, 1e-158, 1e-160, 1e-162, 1e-300, 0.0] {
-            for _ in 0..200 {
+        for size in [1.0, 1e-100, 1e-159, 1e-160, 1e-161, 1e-300, 0.0] {
+            for _ in 0..100 {
+                // One column that varies, five that hardly do.
                 let part = DMatrix::from_fn(5, 5, |_, _| size * random.normal());
-                let mut matrix = &part + part.transpose();
-                (matrix[(0, 0)], matrix[(4, 4)]) = (1.0, 2.0);
+                let mut matrix = DMatrix::zeros(6, 6);
+                matrix.view_mut((1, 1), (5, 5)).copy_from(&(&part + part.transpose()));
+                matrix[(0, 0)] = 1.0;
                 without +=
                     usize::from(SymmetricEigen::new(matrix.clone()).eigenvectors.iter().any(|x| x.is_nan()));
                 let found = eigen(matrix.clone());
