@@ -4,12 +4,12 @@
 //! cargo bench --profile release -p dab-train --features parquet --bench scoring -- [--rows N] [--folder FOLDER] [--keep]
 //! ```
 //!
-//! Makes rows of 26 inputs for `examples/motor/model.dab`, in Parquet, NumPy and CSV; Parquet as the engines that people have write
-//! such rows by default ([`WRITERS`]);
-//! assesses as many rows in memory on all cores; then runs the command. The table has rows per second, their share of assess
-//! alone, the same share by processor time (for a machine that has other work) and by the program's own part of that, without
-//! what the system spends on reading and writing files, and the most memory that the command had. Each command runs twice, and the
-//! second run counts. With `--rows` below ten million,
+//! Makes rows of 26 inputs in Parquet, NumPy and CSV; Parquet as the engines that people have write such rows by default
+//! ([`WRITERS`]). Two models score them: one that `dab fit` makes of such rows with its defaults, and the small network of
+//! `examples/motor/model.dab`, beside which reading and writing weigh most. For each the rows are assessed in memory on all cores;
+//! then the command runs. The tables have rows per second, their share of assess alone, the same share by processor time (for a
+//! machine that has other work) and by the program's own part of that, without what the system spends on reading and writing files,
+//! and the most memory that the command had. Each command runs twice, and the second run counts. With `--rows` below ten million,
 //! CSV and NumPy have as many; else a tenth.
 
 use std::error::Error;
@@ -30,8 +30,11 @@ use rayon::prelude::*;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// Inputs of the model.
+/// Inputs of the models.
 const INPUTS: usize = 26;
+/// Rows that `dab fit` has, and their classes.
+const FITTED: usize = 10_000;
+const CLASSES: usize = 4;
 /// Rows that are made together.
 const BLOCK: usize = 1 << 18;
 /// Rows that one core assesses together.
@@ -63,6 +66,23 @@ const WRITERS: [(&str, usize, bool); 3] = [
 
 fn names() -> Vec<String> {
     (0..INPUTS).map(|input| format!("x{input}")).collect()
+}
+
+/// A file of rows, and how it is written.
+struct Case {
+    name: &'static str,
+    ending: &'static str,
+    rows: usize,
+    make: Make,
+}
+
+/// Writes so many rows.
+type Make = Box<dyn Fn(&Path, usize) -> Result<()>>;
+
+impl Case {
+    fn path(&self, folder: &Path) -> PathBuf {
+        folder.join(format!("{}-{}.{}", self.name.replace([' ', ','], "-"), self.rows, self.ending))
+    }
 }
 
 /// The blocks of so many rows.
@@ -110,6 +130,30 @@ fn make_npy(path: &Path, rows: usize) -> Result<()> {
     }
     file.flush()?;
     Ok(())
+}
+
+/// What `dab fit` makes of such rows with its defaults; where they come from in time is their class.
+fn fit(folder: &Path) -> Result<PathBuf> {
+    let (path, out) = (folder.join("fitted.csv"), folder.join("fitted"));
+    let mut file = BufWriter::new(File::create(&path)?);
+    writeln!(file, "{},label", names().join(","))?;
+    for (at, row) in block(0, FITTED).chunks(INPUTS).enumerate() {
+        let words: Vec<String> = row.iter().map(f32::to_string).collect();
+        writeln!(file, "{},{}", words.join(","), at * CLASSES / FITTED)?;
+    }
+    file.flush()?;
+    let label = format!("{}:label", path.display());
+    let status = Command::new(env!("CARGO_BIN_EXE_dab"))
+        .arg("fit")
+        .args(["--features".as_ref(), path.as_os_str(), "--labels".as_ref(), label.as_ref()])
+        .args(["--out".as_ref(), out.as_os_str()])
+        .args(["--quiet", "--force"])
+        .stdout(std::process::Stdio::null())
+        .status()?;
+    if !status.success() {
+        return Err("dab fit failed".into());
+    }
+    Ok(out.join("model.dab"))
 }
 
 fn make_csv(path: &Path, rows: usize) -> Result<()> {
@@ -199,54 +243,68 @@ fn score(model: &Path, input: &Path, output: &Path) -> Result<([f64; 3], u64)> {
     Ok((since(start, before, libc::RUSAGE_CHILDREN), peak))
 }
 
+/// One table: the model alone, then the command with each file.
+fn table(title: &str, model: &Path, folder: &Path, rows: usize, cases: &[Case]) -> Result<()> {
+    let bytes = fs::read(model)?;
+    // The rate before and after the command: the machine may have other work.
+    let alone = assess_alone(&bytes, rows, false)?;
+    println!(
+        "\n{title}, {} bytes, {:.2} µs of processor time a row:\n\n\
+         | what | rows | rows/s | of assess alone | by processor time | without the system's part | most memory |\n\
+         |---|---|---|---|---|---|---|\n\
+         | assess alone | {rows} | {:.0} | 1.00 | 1.00 | 1.00 | |",
+        bytes.len(),
+        1e6 / alone[1],
+        alone[0]
+    );
+    for case in cases {
+        let (rows, input) = (case.rows, case.path(folder));
+        let output = folder.join(if case.ending == "parquet" { "scored.parquet" } else { "scored.csv" });
+        if !input.exists() {
+            (case.make)(&input, rows)?;
+        }
+        // The first run is not counted: where the system's cache uses memory for the first time, a virtual machine has to get it from its
+        // host, page by page, and that takes ten times as long as copying.
+        score(model, &input, &output)?;
+        fs::remove_file(&output)?;
+        let (seconds, peak) = score(model, &input, &output)?;
+        let rate = seconds.map(|seconds| rows as f64 / seconds);
+        let [share, all, own] = std::array::from_fn(|which| rate[which] / alone[which]);
+        println!(
+            "| {} | {rows} | {:.0} | {share:.2} | {all:.2} | {own:.2} | {peak} MB |",
+            case.name, rate[0]
+        );
+        fs::remove_file(&output)?;
+    }
+    for (name, predict) in [("assess alone, again", false), ("assess and predict alone", true)] {
+        let again = assess_alone(&bytes, rows, predict)?;
+        let [share, all, own] = std::array::from_fn(|which| again[which] / alone[which]);
+        println!("| {name} | {rows} | {:.0} | {share:.2} | {all:.2} | {own:.2} | |", again[0]);
+    }
+    Ok(())
+}
+
 fn run() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
     let after = |name: &str| args.iter().position(|arg| arg == name).and_then(|at| args.get(at + 1));
     let rows: usize = after("--rows").map_or(Ok(10_000_000), |text| text.parse())?;
     let folder = after("--folder").map_or_else(|| std::env::temp_dir().join("dab-scoring"), PathBuf::from);
     fs::create_dir_all(&folder)?;
-    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/motor/model.dab");
     let texts = if rows >= 10_000_000 { rows / 10 } else { rows };
-
-    println!("{rows} rows of {INPUTS} inputs, {} threads", rayon::current_num_threads());
-    let bytes = fs::read(&model)?;
-    // The rate before and after the command: the machine may have other work.
-    let alone = assess_alone(&bytes, rows, false)?;
-    println!(
-        "| what | rows | rows/s | of assess alone | by processor time | without the system's part | most memory |\n\
-         |---|---|---|---|---|---|---|"
-    );
-    println!("| assess alone | {rows} | {:.0} | 1.00 | 1.00 | 1.00 | |", alone[0]);
-    type Make = Box<dyn Fn(&Path, usize) -> Result<()>>;
-    let mut cases: Vec<(&str, &str, Make, usize, &str)> = Vec::new();
+    let mut cases: Vec<Case> = Vec::new();
     for (name, group, dictionary) in WRITERS {
         let make = move |path: &Path, rows| make_parquet(path, rows, group, dictionary);
-        cases.push((name, "parquet", Box::new(make), rows, "scored.parquet"));
+        cases.push(Case { name, ending: "parquet", rows, make: Box::new(make) });
     }
-    cases.push(("npy", "npy", Box::new(make_npy), texts, "scored.csv"));
-    cases.push(("csv", "csv", Box::new(make_csv), texts, "scored.csv"));
-    for (place, (kind, ending, make, rows, output)) in cases.into_iter().enumerate() {
-        let (input, output) = (folder.join(format!("rows-{rows}-{place}.{ending}")), folder.join(output));
-        if !input.exists() {
-            make(&input, rows)?;
-        }
-        // The first run is not counted: where the system's cache uses memory for the first time, a virtual machine has to get it from its
-        // host, page by page, and that takes ten times as long as copying.
-        score(&model, &input, &output)?;
-        fs::remove_file(&output)?;
-        let (seconds, peak) = score(&model, &input, &output)?;
-        let rate = seconds.map(|seconds| rows as f64 / seconds);
-        let [share, all, own] = std::array::from_fn(|which| rate[which] / alone[which]);
-        println!("| {kind} | {rows} | {:.0} | {share:.2} | {all:.2} | {own:.2} | {peak} MB |", rate[0]);
-        fs::remove_file(&output)?;
-        if !args.iter().any(|arg| arg == "--keep") {
-            fs::remove_file(&input)?;
-        }
-    }
-    for (name, predict) in [("assess alone, again", false), ("assess and predict alone", true)] {
-        let again = assess_alone(&bytes, rows, predict)?;
-        let [share, all, own] = std::array::from_fn(|which| again[which] / alone[which]);
-        println!("| {name} | {rows} | {:.0} | {share:.2} | {all:.2} | {own:.2} | |", again[0]);
+    cases.push(Case { name: "npy", ending: "npy", rows: texts, make: Box::new(make_npy) });
+    cases.push(Case { name: "csv", ending: "csv", rows: texts, make: Box::new(make_csv) });
+
+    println!("{rows} rows of {INPUTS} inputs, {} threads", rayon::current_num_threads());
+    let small = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/motor/model.dab");
+    table("As `dab fit` makes it", &fit(&folder)?, &folder, rows, &cases)?;
+    table("The network of examples/motor", &small, &folder, rows, &cases)?;
+    if !args.iter().any(|arg| arg == "--keep") {
+        cases.iter().try_for_each(|case| fs::remove_file(case.path(&folder)))?;
     }
     Ok(())
 }

@@ -248,7 +248,7 @@ fn description(experiment: &Experiment, loaded: &Loaded) -> Description {
             } else if let Some(rows) = description.calibration.as_ref().map(|rows| rows.rows) {
                 description.calibrated_by(rows, "calibration rows");
             }
-            description.warnings.extend(task.warnings_of(&description.input_names));
+            description.warnings.extend(task.warnings_of(&description));
             description
         }
         Loaded::Images(task) => {

@@ -249,7 +249,7 @@ mod tests {
         let mut numbers = array("<f4", &[2, 3], &mut bytes).unwrap();
         numbers.extend([1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.5]).unwrap();
         numbers.finish().unwrap();
-        let (table, _) = files::table(&save("x.npy", &bytes), None).unwrap();
+        let (table, _) = files::table(&save("x.npy", &bytes), &[]).unwrap();
         assert_eq!((table.rows, table.row(1)), (2, &[4.0, 5.0, 6.5][..]));
     }
 }

@@ -47,7 +47,7 @@ use crate::{
   dab fit --features train.npy --labels y.npy --head last_layer.safetensors
   dab fit --features table.csv --labels table.csv:species --flash 16K --fast
   dab fit --features table.csv --labels table.csv:species --learn --epochs 50
-  dab fit --features table.csv --targets table.csv:strength
+  dab fit --features table.csv --targets table.csv:strength --without time,other_target
 
   # In Python:
   #   np.save(\"train.npy\", model.features(x).numpy()); np.save(\"y.npy\", y)")]
@@ -61,6 +61,9 @@ pub struct Args {
     /// Numbers to predict, for a regression
     #[arg(long, value_name = "FILE")]
     targets: Option<String>,
+    /// Columns of CSV and Parquet files that are no inputs, separated by commas: times, numbers of devices, other targets
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    without: Vec<String>,
     /// Test inputs [default: a fifth of the training file]
     #[arg(long, value_name = "FILE", requires = "test_labels")]
     test: Option<String>,
@@ -146,6 +149,7 @@ impl Args {
             test_features: given(&self.test)?,
             test_labels: given(&self.test_labels)?,
             calibration: given(&self.calibration)?,
+            without: self.without.clone(),
             ood: ood_sets(&self.ood)?,
             header: self.text.format().header,
             delimiter: self.text.format().delimiter.into(),

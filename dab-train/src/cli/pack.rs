@@ -130,8 +130,8 @@ impl Args {
         let network = network_from_safetensors(tensors).with_context(|| format!("`{weights}`"))?;
         let labels = self.labels.as_deref().map(FilePart::parse);
         let same = labels.as_ref().filter(|labels| labels.path == FilePart::parse(rows).path);
-        let without = same.and_then(|labels| labels.part.as_deref());
-        let (inputs, _) = files::table(&FilePart::parse(rows), without)?;
+        let without: Vec<&str> = same.and_then(|labels| labels.part.as_deref()).into_iter().collect();
+        let (inputs, _) = files::table(&FilePart::parse(rows), &without)?;
         let labels = match &labels {
             Some(file) => {
                 let (mut numbers, names) = files::number_classes(&[files::labels(file)?])?;

@@ -96,7 +96,7 @@ pub fn run(args: &Args) -> Result<()> {
                 "--targets needs a regression, `{}` is none",
                 args.model.display()
             );
-            let (table, _) = files::table(&FilePart::parse(targets).written(text), None)?;
+            let (table, _) = files::table(&FilePart::parse(targets).written(text), &[])?;
             ensure!(
                 table.cols == shape.outputs,
                 "{targets} has {}, the model predicts {}",

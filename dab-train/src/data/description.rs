@@ -25,6 +25,8 @@ pub struct Description {
 /// names.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RowNames {
+    /// Of training rows, the row in the file alone.
+    pub train: Vec<usize>,
     /// Of held-out rows.
     pub held_out: Vec<String>,
     /// Of test rows.

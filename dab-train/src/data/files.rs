@@ -116,10 +116,11 @@ impl Labels {
     }
 }
 
-/// A table of numbers, with column names where the file has them. `without` drops a column of a csv or Parquet file,
-/// where there is one of that name: the one that holds the labels.
-pub fn table(source: &FilePart, without: Option<&str>) -> Result<(Table, Vec<String>)> {
-    let what = source.path.display().to_string();
+/// A table of numbers, with column names where the file has them. `without` drops columns of a csv or Parquet file,
+/// where there are any of these names: the one that holds the labels, others that are no inputs.
+pub fn table(source: &FilePart, without: &[&str]) -> Result<(Table, Vec<String>)> {
+    let path = source.path.display().to_string();
+    let what = source.part.as_ref().map_or(path.clone(), |part| format!("{path}:{part}"));
     let (table, names) = match source.format()? {
         Format::Npy | Format::Npz => (read_array(source, array)?, Vec::new()),
         Format::Csv => csv_table(source, without)?,
@@ -137,6 +138,17 @@ pub fn table(source: &FilePart, without: Option<&str>) -> Result<(Table, Vec<Str
     );
     table.check_finite(&what)?;
     Ok((table, names))
+}
+
+/// The names of a file's columns; none where it names none.
+pub fn columns(source: &FilePart) -> Result<Vec<String>> {
+    Ok(match source.format()? {
+        Format::Npy | Format::Npz => Vec::new(),
+        Format::Csv => open_text(source)?.header.unwrap_or_default(),
+        Format::Parquet => {
+            parquet::columns(&source.path).with_context(|| source.path.display().to_string())?
+        }
+    })
 }
 
 /// Class labels, one per row.
@@ -440,10 +452,10 @@ fn csv_column(text: &Text, source: &FilePart) -> Result<usize> {
     place.ok_or_else(|| anyhow!("{here}: no column {part}; {}{}", names.join(", "), separated(text)))
 }
 
-fn csv_table(source: &FilePart, without: Option<&str>) -> Result<(Table, Vec<String>)> {
+fn csv_table(source: &FilePart, without: &[&str]) -> Result<(Table, Vec<String>)> {
     let mut text = open_text(source)?;
     let names = text.header.clone().unwrap_or_default();
-    let dropped = |&column: &usize| without.is_some() && names.get(column).map(String::as_str) == without;
+    let dropped = |&column: &usize| names.get(column).is_some_and(|name| without.contains(&name.as_str()));
     let wanted: Vec<usize> = match &source.part {
         Some(_) => vec![csv_column(&text, source)?],
         None => (0..text.columns).filter(|column| !dropped(column)).collect(),

@@ -37,9 +37,9 @@ fn half_precision_and_fortran_order_read_as_numpy_means_them() {
     let values = [1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0];
     write_npy(&path, &[2, 3], Order::C, &values.map(half::f16::from_f32));
     let source = FilePart::parse(path.to_str().unwrap());
-    assert_eq!(table(&source, None).unwrap().0.values, values);
+    assert_eq!(table(&source, &[]).unwrap().0.values, values);
     write_npy(&path, &[2, 3], Order::Fortran, &[1.0f64, 4.0, 2.0, 5.0, 3.0, 6.0]);
-    let read = table(&source, None).unwrap().0;
+    let read = table(&source, &[]).unwrap().0;
     assert_eq!((read.rows, read.cols, read.values.as_slice()), (2, 3, values.as_slice()));
 }
 
@@ -48,9 +48,9 @@ fn three_dimensions_and_nan_are_refused() {
     let path = scratch("cube.npy");
     write_npy(&path, &[1, 2, 2], Order::C, &[0.0f32; 4]);
     let source = FilePart::parse(path.to_str().unwrap());
-    assert!(format!("{:#}", table(&source, None).unwrap_err()).contains("[1, 2, 2]"));
+    assert!(format!("{:#}", table(&source, &[]).unwrap_err()).contains("[1, 2, 2]"));
     write_npy(&path, &[2, 1], Order::C, &[0.0f32, f32::NAN]);
-    assert!(table(&source, None).unwrap_err().to_string().contains("row 2, column 1"));
+    assert!(table(&source, &[]).unwrap_err().to_string().contains("row 2, column 1"));
 }
 
 #[test]
@@ -77,11 +77,11 @@ fn csv_files_keep_names_and_give_up_their_label_column() {
     let path = scratch("iris.csv");
     std::fs::write(&path, "w, h, species\n1,2,oak\n3,4,elm\n").unwrap();
     let text = path.to_str().unwrap();
-    let (numbers, names) = table(&FilePart::parse(text), Some("species")).unwrap();
+    let (numbers, names) = table(&FilePart::parse(text), &["species"]).unwrap();
     assert_eq!((numbers.values.as_slice(), names.join(" ")), ([1.0, 2.0, 3.0, 4.0].as_slice(), "w h".into()));
     let read = labels(&FilePart::parse(&format!("{text}:species"))).unwrap();
     assert_eq!(read, Labels::Words(vec!["oak".into(), "elm".into()]));
-    let message = table(&FilePart::parse(text), None).unwrap_err().to_string();
+    let message = table(&FilePart::parse(text), &[]).unwrap_err().to_string();
     assert!(message.contains("row 1 (line 2), column 3 `species`: `oak` is not a number"), "{message}");
     let message = labels(&FilePart::parse(&format!("{text}:kind"))).unwrap_err().to_string();
     assert!(message.contains("no column kind") && message.contains("species"), "{message}");
@@ -92,18 +92,18 @@ fn npz_asks_for_the_array_when_there_are_several() {
     let path = scratch("two.npz");
     write_npz(&path, &[("x", &[2], &[1.0, 2.0]), ("y", &[2], &[1.0, 2.0])]);
     let text = path.to_str().unwrap();
-    let message = table(&FilePart::parse(text), None).unwrap_err().to_string();
+    let message = table(&FilePart::parse(text), &[]).unwrap_err().to_string();
     assert!(message.contains("x, y") || message.contains("y, x"), "{message}");
-    assert_eq!(table(&FilePart::parse(&format!("{text}:y")), None).unwrap().0.values, [1.0, 2.0]);
-    let message = table(&FilePart::parse(&format!("{text}:z")), None).unwrap_err().to_string();
+    assert_eq!(table(&FilePart::parse(&format!("{text}:y")), &[]).unwrap().0.values, [1.0, 2.0]);
+    let message = table(&FilePart::parse(&format!("{text}:z")), &[]).unwrap_err().to_string();
     assert!(message.contains("no such array"), "{message}");
 }
 
 #[test]
 fn a_missing_file_is_named() {
-    let message = format!("{:#}", table(&FilePart::parse("nowhere.npy"), None).unwrap_err());
+    let message = format!("{:#}", table(&FilePart::parse("nowhere.npy"), &[]).unwrap_err());
     assert!(message.contains("nowhere.npy"), "{message}");
-    assert!(table(&FilePart::parse("x.feather"), None).unwrap_err().to_string().contains(".npy"));
+    assert!(table(&FilePart::parse("x.feather"), &[]).unwrap_err().to_string().contains(".npy"));
     assert_eq!(FilePart::parse("C:\\x.npy").part, None);
 }
 
@@ -124,7 +124,7 @@ fn a_first_row_of_names_and_numbers_is_the_users_to_tell() {
     std::fs::write(&path, "w,2020\n1,2\n3,4\n").unwrap();
     let told = |header| {
         let format = TextFormat { header, ..TextFormat::default() };
-        table(&FilePart::parse(path.to_str().unwrap()).written(format), None)
+        table(&FilePart::parse(path.to_str().unwrap()).written(format), &[])
     };
     let message = format!("{:#}", told(Header::Auto).unwrap_err());
     assert!(message.contains("mixed.csv") && message.contains("--header yes"), "{message}");
@@ -142,13 +142,13 @@ fn ragged_rows_and_other_separators_are_said() {
     let path = scratch("ragged.csv");
     let source = FilePart::parse(path.to_str().unwrap());
     std::fs::write(&path, "a,b\n1,2\n3\n").unwrap();
-    let message = table(&source, None).unwrap_err().to_string();
+    let message = table(&source, &[]).unwrap_err().to_string();
     assert!(message.contains("row 2 (line 3)"), "{message}");
     std::fs::write(&path, "1;2\n3;4\n").unwrap();
-    let message = table(&source, None).unwrap_err().to_string();
+    let message = table(&source, &[]).unwrap_err().to_string();
     assert!(message.contains("--delimiter"), "{message}");
     let written = TextFormat { delimiter: b';', ..TextFormat::default() };
-    assert_eq!(table(&source.written(written), None).unwrap().0.values, [1.0, 2.0, 3.0, 4.0]);
+    assert_eq!(table(&source.written(written), &[]).unwrap().0.values, [1.0, 2.0, 3.0, 4.0]);
 }
 
 /// An array file of that header and those bytes behind it, of format version 1.
@@ -164,8 +164,7 @@ fn sizes_that_a_header_states_are_not_believed() {
     let words = |bytes: &[u8], labels: bool| {
         std::fs::write(&path, bytes).unwrap();
         let source = FilePart::parse(path.to_str().unwrap());
-        let found =
-            if labels { super::labels(&source).map(|_| ()) } else { table(&source, None).map(|_| ()) };
+        let found = if labels { super::labels(&source).map(|_| ()) } else { table(&source, &[]).map(|_| ()) };
         format!("{:#}", found.unwrap_err())
     };
     let shaped = |kind: &str, shape: &str| {
@@ -189,7 +188,7 @@ fn brackets_within_brackets_do_not_keep_the_reader_busy() {
     let source = FilePart::parse(path.to_str().unwrap());
     for bracket in ["{", "(", "["] {
         std::fs::write(&path, npy(&format!("{{'descr': {}", bracket.repeat(60)), b"")).unwrap();
-        let error = format!("{:#}", table(&source, None).unwrap_err());
+        let error = format!("{:#}", table(&source, &[]).unwrap_err());
         assert!(error.contains("the header opens 61 brackets, allowed are 8"), "{error}");
     }
 }
@@ -205,17 +204,17 @@ fn one_layer_of_gzip_is_unpacked() {
     let path = folder.path().join("x.csv.gz");
     let source = FilePart::parse(path.to_str().unwrap());
     std::fs::write(&path, pack(b"1,2\n3,4\n")).unwrap();
-    let (numbers, names) = table(&source, None).unwrap();
+    let (numbers, names) = table(&source, &[]).unwrap();
     assert_eq!(
         (numbers.cols, numbers.values.as_slice(), names.len()),
         (2, [1.0, 2.0, 3.0, 4.0].as_slice(), 0)
     );
     std::fs::write(&path, pack(&pack(b"1,2\n3,4\n"))).unwrap();
-    let error = format!("{:#}", table(&source, None).unwrap_err());
+    let error = format!("{:#}", table(&source, &[]).unwrap_err());
     assert!(error.contains("it was compressed twice: gunzip it once"), "{error}");
     // 100 KB that unpack to 100 MB of one line.
     std::fs::write(&path, pack(&vec![b'1'; 100 << 20])).unwrap();
-    let error = format!("{:#}", table(&source, None).unwrap_err());
+    let error = format!("{:#}", table(&source, &[]).unwrap_err());
     assert!(error.contains("a line has more than 67108864 bytes: is it text?"), "{error}");
 }
 

@@ -333,11 +333,12 @@ impl Task {
     /// input columns.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
-        self.warnings_of(&[])
+        self.warnings_of(&Description::default())
     }
 
-    /// [`Task::warnings`] in which columns have these names, if there are any.
-    pub(crate) fn warnings_of(&self, names: &[String]) -> Vec<String> {
+    /// [`Task::warnings`] in which rows and columns have their names, if there are any.
+    pub(crate) fn warnings_of(&self, described: &Description) -> Vec<String> {
+        let names = &described.input_names;
         let mut warnings = Vec::new();
         if let Ok(Some(counts)) = class_counts(&self.train.targets) {
             let absent: Vec<usize> = (0..counts.len()).filter(|&c| counts[c] == 0).collect();
@@ -361,12 +362,15 @@ impl Task {
         warnings.extend(self.short_band());
         warnings.extend(self.train.inputs.outlier().map(|at| {
             let (row, column) = (at / self.train.inputs.cols, at % self.train.inputs.cols);
+            let place = match described.rows.train.get(row) {
+                Some(row) => format!("row {row} of the training file"),
+                None => format!("training row {}", row + 1),
+            };
             format!(
-                "{} in training row {}, column {} is more than {OUTLIER:.0e} times as far out as all other rows are: beside \
-                 it they look equal; is it a broken row?",
+                "{} in {place}, column {} is more than {OUTLIER:.0e} times as far out as all other rows are: beside it they look \
+                 equal; is it a broken row?",
                 self.train.inputs.values[at],
-                row + 1,
-                column + 1
+                columns_called(&[column], names)
             )
         }));
         warnings

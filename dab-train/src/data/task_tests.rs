@@ -57,6 +57,11 @@ fn numbers_beyond_the_device_s_are_refused_and_outliers_told() {
         told.contains("1000000000000 in training row 3, column 1 is more than 1e6 times as far out"),
         "{told}"
     );
+    // Rows as the file counts them, columns by name.
+    let mut named = described(&["time", "speed"]);
+    named.rows.train = vec![2, 3, 7, 8];
+    let told = far.warnings_of(&named).join("\n");
+    assert!(told.contains("in row 7 of the training file, column 1 `time` is more than"), "{told}");
     far.train.inputs.values[4] = 1e3;
     assert_eq!(far.warnings().len(), 1, "a far row is no broken one: {:?}", far.warnings());
 }
@@ -83,11 +88,20 @@ fn absent_classes_and_constant_columns_warn() {
     assert!(warnings[0].contains("class 1, 3") && warnings[1].contains("column 2"), "{warnings:?}");
 }
 
+fn described(inputs: &[&str]) -> Description {
+    Description {
+        input_names: inputs.iter().map(|&name| name.to_owned()).collect(),
+        ..Description::default()
+    }
+}
+
 #[test]
 fn columns_are_told_by_their_names() {
     let odd = task(classes(&[0, 1], 2), classes(&[0], 2));
-    let names = ["time".to_owned(), "bias".to_owned()];
-    assert_eq!(odd.warnings_of(&names), ["constant input column 2 `bias` carries no information"]);
+    assert_eq!(
+        odd.warnings_of(&described(&["time", "bias"])),
+        ["constant input column 2 `bias` carries no information"]
+    );
     let mut both = odd.clone();
     both.train.inputs.values = vec![1.0; 4];
     assert_eq!(both.warnings(), ["constant input columns 1, 2 carry no information"]);
@@ -123,7 +137,7 @@ fn a_large_offset_is_told_and_small_noise_is_none() {
     let with = |values: [f32; 4]| {
         let mut task = task(classes(&[0, 1, 0, 1], 2), classes(&[0], 2));
         task.train.inputs.values.iter_mut().step_by(2).zip(values).for_each(|(x, value)| *x = value);
-        task.warnings_of(&["time".to_owned(), "bias".to_owned()])
+        task.warnings_of(&described(&["time", "bias"]))
     };
     for far in [[1.7e9; 4], [1.7e9, 1.7e9, 1.700_000_1e9, 1.7e9], [-1.7e9, -1.7e9 - 128.0, -1.7e9, -1.7e9]] {
         let said = with(far).join("\n");

@@ -196,6 +196,7 @@ impl ImagesConfig {
         }
         let names = |set: &ImageSet| (0..set.len()).map(|index| set.name(index)).collect();
         let rows = RowNames {
+            train: Vec::new(),
             held_out: names(&held_out.set),
             test: names(&test.set),
             ood: ood.iter().map(|(_, set)| names(set)).collect(),

@@ -337,18 +337,23 @@ fn open(path: &Path) -> Result<ArrowReaderMetadata> {
         .context("this Parquet file cannot be read: is it complete?")
 }
 
+/// The names of a file's columns.
+pub(crate) fn columns(path: &Path) -> Result<Vec<String>> {
+    Ok(open(path)?.schema().fields().iter().map(|field| field.name().clone()).collect())
+}
+
 /// All numbers of a file, row by row, or those of one column, with the columns' names and their number; a column of lists is as
-/// wide as its first list. `without` leaves a column out.
+/// wide as its first list. `without` leaves columns out.
 pub(crate) fn table(
     path: &Path,
     part: Option<&str>,
-    without: Option<&str>,
+    without: &[&str],
 ) -> Result<(Vec<f32>, Vec<String>, usize)> {
     let metadata = open(path)?;
     let all = metadata.schema().fields().iter().map(|field| field.name().clone());
     let names: Vec<String> = match part {
         Some(part) => vec![part.to_owned()],
-        None => all.filter(|name| Some(name.as_str()) != without).collect(),
+        None => all.filter(|name| !without.contains(&name.as_str())).collect(),
     };
     let mut inputs = names.len();
     if let [name] = names.as_slice()

@@ -14,7 +14,11 @@ pub(super) fn blocks(_: &Path, _: &Layout) -> Result<Box<dyn Blocks>> {
     bail!("{WITHOUT_PARQUET}")
 }
 
-pub(crate) fn table(_: &Path, _: Option<&str>, _: Option<&str>) -> Result<(Vec<f32>, Vec<String>, usize)> {
+pub(crate) fn table(_: &Path, _: Option<&str>, _: &[&str]) -> Result<(Vec<f32>, Vec<String>, usize)> {
+    bail!("{WITHOUT_PARQUET}")
+}
+
+pub(crate) fn columns(_: &Path) -> Result<Vec<String>> {
     bail!("{WITHOUT_PARQUET}")
 }
 

@@ -45,6 +45,9 @@ pub struct FeaturesConfig {
     pub test_labels: Option<String>,
     /// Inputs that the user's network has not seen: they calibrate in place of the held-out rows.
     pub calibration: Option<String>,
+    /// Columns that are no inputs, by their names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without: Vec<String>,
     /// Inputs from elsewhere.
     #[serde(default)]
     pub ood: Vec<Ood>,
@@ -91,6 +94,8 @@ fn default_test() -> f64 {
 
 /// Fewer held-out rows than this give no p-value of 0.01, the rate of `unfamiliar`.
 const CALIBRATED: usize = 99;
+/// The largest share of rows that anybody is told to hold out.
+const MOST_HELD_OUT: f64 = 0.5;
 /// A class with fewer training rows than this has a code that rests on little.
 const FEW: usize = 5;
 
@@ -124,6 +129,7 @@ impl FeaturesConfig {
             test_features: None,
             test_labels: None,
             calibration: None,
+            without: Vec::new(),
             ood: Vec::new(),
             header: Header::Auto,
             delimiter: default_delimiter(),
@@ -141,6 +147,7 @@ impl FeaturesConfig {
             _ => bail!("give either labels (classes) or targets (numbers)"),
         };
         let text = self.text()?;
+        self.check_without(text)?;
         let mut warnings = Vec::new();
         let train = self.read(&self.features, answers, text)?;
         let input_names = train.names.clone();
@@ -159,7 +166,8 @@ impl FeaturesConfig {
         let mut other = |file: &str, what: &str| -> Result<Table> {
             // It may carry the same label column as the training file, which is dropped alike.
             let label = FilePart::parse(answers).part;
-            let (table, names) = files::table(&FilePart::parse(file).written(text), label.as_deref())?;
+            let without = self.without(label.as_deref());
+            let (table, names) = files::table(&FilePart::parse(file).written(text), &without)?;
             Ok(aligned(&input_names, table, &names, what, &mut warnings))
         };
         for set in &self.ood {
@@ -182,6 +190,22 @@ impl FeaturesConfig {
         Ok((task, Description { warnings, ..description }))
     }
 
+    /// Refuses names of `without` that the training file does not have: a name with a mistake would leave its column in.
+    fn check_without(&self, text: TextFormat) -> Result<()> {
+        let Some(first) = self.without.first() else { return Ok(()) };
+        let columns = files::columns(&FilePart::parse(&self.features).written(text))?;
+        ensure!(!columns.is_empty(), "--without {first}: {} names no columns", self.features);
+        if let Some(name) = self.without.iter().find(|name| !columns.contains(name)) {
+            bail!("--without {name}: {} has no such column; it has {}", self.features, columns.join(", "));
+        }
+        Ok(())
+    }
+
+    /// The names of columns that are no inputs: those, and the one that holds the answers.
+    fn without<'a>(&'a self, answers: Option<&'a str>) -> Vec<&'a str> {
+        self.without.iter().map(String::as_str).chain(answers).collect()
+    }
+
     /// How csv files are written.
     fn text(&self) -> Result<TextFormat> {
         let delimiter = u8::try_from(self.delimiter).ok().filter(u8::is_ascii);
@@ -198,13 +222,13 @@ impl FeaturesConfig {
             let labels = files::labels(&source)?;
             (labels.len(), Answers::Labels(labels))
         } else {
-            let (table, names) = files::table(&source, None)?;
+            let (table, names) = files::table(&source, &[])?;
             (table.rows, Answers::Numbers(table, names))
         };
         // Without the column that holds the answers.
         let inputs = FilePart::parse(features).written(text);
         let label = source.part.filter(|_| source.path == inputs.path);
-        let (inputs, names) = files::table(&inputs, label.as_deref())?;
+        let (inputs, names) = files::table(&inputs, &self.without(label.as_deref()))?;
         ensure!(
             found == inputs.rows,
             "{features} has {} but {answers} has {found}: every row needs its own label or target",
@@ -272,7 +296,12 @@ pub(crate) fn cut_rows(
         input_names,
         output_names: described,
         warnings,
-        rows: RowNames { held_out: numbers(&aside), test: numbers(&tested), ood: Vec::new() },
+        rows: RowNames {
+            train: kept.iter().map(|row| row + 1).collect(),
+            held_out: numbers(&aside),
+            test: numbers(&tested),
+            ood: Vec::new(),
+        },
         ..Description::default()
     };
     Ok((Task { name: name.to_owned(), train, held_out, test, ood: Vec::new() }, description))
@@ -380,7 +409,7 @@ fn few(train: &Split, held_out: &Split, names: &[String]) -> Result<Vec<String>>
     if rows == 0 {
         warnings.push(format!("no {HELD_OUT_ROWS}: the model will have no p-values and verdicts"));
     } else {
-        warnings.extend(few_to_calibrate(rows, HELD_OUT_ROWS));
+        warnings.extend(few_to_calibrate(rows, HELD_OUT_ROWS, &hold_out_more(rows + train.inputs.rows)));
     }
     Ok(warnings)
 }
@@ -388,8 +417,19 @@ fn few(train: &Split, held_out: &Split, names: &[String]) -> Result<Vec<String>>
 /// What rows that calibrate are called in a warning.
 const HELD_OUT_ROWS: &str = "held-out rows";
 
-/// A warning when `rows` give no p-value of 0.01: which rates the verdicts then have.
-pub(crate) fn few_to_calibrate(rows: usize, called: &str) -> Option<String> {
+/// How so many rows, of which some train and some are held out, get more to calibrate with.
+fn hold_out_more(rows: usize) -> String {
+    // In steps of a twentieth.
+    let share = (20 * CALIBRATED).div_ceil(rows.max(1)) as f64 / 20.0;
+    let files = "rows that calibrate (--calibration FILE)";
+    match share <= MOST_HELD_OUT {
+        true => format!("hold out more (--set data.held_out={share}) or give {files}"),
+        false => format!("give more rows, or {files}"),
+    }
+}
+
+/// A warning when `rows` give no p-value of 0.01: which rates the verdicts then have, and how there can be `more`.
+pub(crate) fn few_to_calibrate(rows: usize, called: &str, more: &str) -> Option<String> {
     if rows >= CALIBRATED {
         return None;
     }
@@ -405,7 +445,7 @@ pub(crate) fn few_to_calibrate(rows: usize, called: &str) -> Option<String> {
     };
     Some(format!(
         "only {rows} {called}: no p-value falls below 1/{least}, so {verdicts} p ≤ {rate} instead of {usual}, which needs \
-         {CALIBRATED}; hold out more (--set data.held_out=0.3) or give rows that calibrate (--calibration FILE)"
+         {CALIBRATED}; {more}"
     ))
 }
 
@@ -413,7 +453,7 @@ impl Description {
     /// Warns of few rows that calibrate where they are not simply the held-out ones: `called` says which `rows` they are.
     pub(crate) fn calibrated_by(&mut self, rows: usize, called: &str) {
         self.warnings.retain(|warning| !warning.contains(HELD_OUT_ROWS));
-        self.warnings.extend(few_to_calibrate(rows, called));
+        self.warnings.extend(few_to_calibrate(rows, called, "give more of them"));
     }
 }
 
@@ -443,11 +483,13 @@ mod tests {
 
     #[test]
     fn rates_that_were_raised_are_told() {
-        let said = few_to_calibrate(24, HELD_OUT_ROWS).unwrap();
+        let said = few_to_calibrate(24, HELD_OUT_ROWS, &hold_out_more(240)).unwrap();
         assert!(said.contains("`unfamiliar` means p ≤ 0.04 instead of 0.01"), "{said}");
-        let said = few_to_calibrate(4, HELD_OUT_ROWS).unwrap();
+        assert!(said.contains("--set data.held_out=0.45"), "{said}");
+        let said = few_to_calibrate(4, HELD_OUT_ROWS, &hold_out_more(190)).unwrap();
         assert!(said.contains("`doubtful` and `unfamiliar` mean p ≤ 0.2 instead of 0.05 and 0.01"), "{said}");
-        assert_eq!(few_to_calibrate(99, HELD_OUT_ROWS), None);
+        assert!(said.ends_with("give more rows, or rows that calibrate (--calibration FILE)"), "{said}");
+        assert_eq!(few_to_calibrate(99, HELD_OUT_ROWS, ""), None);
     }
 
     #[test]
@@ -462,6 +504,32 @@ mod tests {
             ("w h".into(), "elm oak".into())
         );
         assert_eq!(task.ood[0].1.values, [2.0, 1.0], "columns follow their names");
+    }
+
+    #[test]
+    fn columns_that_are_no_inputs_are_left_out_everywhere() {
+        let rows: Vec<String> =
+            (0..100).map(|i| format!("{i},{},{},oak{}", i % 7, i * i % 11, i % 2)).collect();
+        let csv = file("ids.csv", &format!("id,w,h,species\n{}\n", rows.join("\n")));
+        let mut config = FeaturesConfig::new(&csv, &format!("{csv}:species"));
+        config.without = vec!["id".into()];
+        config.ood.push(Ood { name: "far".into(), file: file("far-ids.csv", "h,w,species\n1,2,palm\n") });
+        config.calibration = Some(file("unseen.csv", "w,id,h\n1,2,3\n"));
+        let (task, description) = run(config.clone()).unwrap();
+        assert_eq!((description.input_names.join(" "), task.train.inputs.cols), ("w h".into(), 2));
+        assert_eq!((&task.ood[0].1.values[..], task.test.inputs.cols), (&[2.0, 1.0][..], 2));
+        assert_eq!(description.calibration.unwrap().values, [1.0, 3.0]);
+        config.without.push("hight".into());
+        let message = run(config).unwrap_err().to_string();
+        assert!(
+            message.contains("--without hight:") && message.contains("it has id, w, h, species"),
+            "{message}"
+        );
+        let bare = file("bare.csv", &"1,2\n3,4\n".repeat(20));
+        let without = vec!["w".into()];
+        let config = FeaturesConfig { without, ..FeaturesConfig::new(&bare, &format!("{csv}:species")) };
+        let message = run(config).unwrap_err().to_string();
+        assert!(message.contains("bare.csv names no columns"), "{message}");
     }
 
     #[test]

@@ -115,7 +115,7 @@ impl Default for UciConfig {
 fn read(set: Set, seed: u64, root: &Path) -> Result<(Table, Table, Vec<String>)> {
     let (name, file) = set.names();
     let path = stored(root, format!("uci/{file}.csv.gz"))?;
-    let (table, names) = files::table(&FilePart::parse(&path.to_string_lossy()), None)?;
+    let (table, names) = files::table(&FilePart::parse(&path.to_string_lossy()), &[])?;
     let (train, test) =
         split::fraction(table.rows, TEST_SHARE, &mut Random::new(seed, &format!("uci/{name}")));
     Ok((table.select(&train), table.select(&test), names))
