@@ -49,24 +49,41 @@ pub fn of_classes(labels: &[u32], count: usize, correct: &[bool]) -> (Worth, usi
 
 /// What numbers are worth, beside always saying the mean of the test rows; and the root mean square error of that.
 pub fn of_numbers(given: &Table, wanted: &Table) -> (Worth, f64) {
-    let square = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(a - b).powi(2)).sum::<f64>();
-    let means: Vec<f32> = wanted.column_stats().iter().map(|column| column.mean as f32).collect();
-    let trivial: Vec<f64> = wanted.iter().map(|wanted| square(&means, wanted)).collect();
-    let gains: Vec<f64> =
-        trivial.iter().zip(given.iter().zip(wanted.iter())).map(|(t, (g, w))| t - square(g, w)).collect();
-    let rows = gains.len().max(1) as f64;
-    let clear = |gains: &[f64]| {
-        let mean = gains.iter().sum::<f64>() / rows;
-        let noise = gains.iter().map(|g| (g - mean).powi(2)).sum::<f64>().sqrt() / rows;
-        mean > CLEARLY * noise
-    };
+    let (gains, trivial) = gains(given, wanted);
     let worth = match clear(&gains) {
         true => Worth::Clear,
         // Perfect predictions gain all that the mean loses.
-        false if gains.len() >= LEAST && clear(&trivial) => Worth::Nothing,
+        false if gains.len() >= LEAST && clear(&trivial) && but_for_few(&gains).is_none() => Worth::Nothing,
         false => Worth::Unknown,
     };
     (worth, (trivial.iter().sum::<f64>() / wanted.values.len().max(1) as f64).sqrt())
+}
+
+/// How much smaller the squared error of each row is than that of the mean, and the latter.
+fn gains(given: &Table, wanted: &Table) -> (Vec<f64>, Vec<f64>) {
+    let square = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(a - b).powi(2)).sum::<f64>();
+    let means: Vec<f32> = wanted.column_stats().iter().map(|column| column.mean as f32).collect();
+    let trivial: Vec<f64> = wanted.iter().map(|wanted| square(&means, wanted)).collect();
+    let rows = trivial.iter().zip(given.iter().zip(wanted.iter()));
+    (rows.map(|(trivial, (given, wanted))| trivial - square(given, wanted)).collect(), trivial)
+}
+
+/// Whether the mean of some gains is above 0 by more than chance.
+fn clear(gains: &[f64]) -> bool {
+    let rows = gains.len().max(1) as f64;
+    let mean = gains.iter().sum::<f64>() / rows;
+    let noise = gains.iter().map(|g| (g - mean).powi(2)).sum::<f64>().sqrt() / rows;
+    mean > CLEARLY * noise
+}
+
+/// How many rows, a hundredth of all, hide that the others gain clearly; `None` where they do not. They are those that count most,
+/// on either side.
+fn but_for_few(gains: &[f64]) -> Option<usize> {
+    let few = gains.len().div_ceil(100);
+    let mut sorted = gains.to_vec();
+    sorted.sort_by(|a, b| b.abs().total_cmp(&a.abs()));
+    let others = sorted.get(few..).filter(|others| others.len() >= LEAST)?;
+    (!clear(gains) && clear(others)).then_some(few)
 }
 
 /// A warning when the decoder does not beat what knows no inputs. `linear` says that it is softmax regression.
@@ -94,7 +111,14 @@ pub fn useless(task: &Task, scores: &Scores, linear: bool) -> Option<String> {
             let measured = format!(
                 "its error (RMSE) is {rmse:.4} on test rows, and always saying the mean gives {trivial:.4}"
             );
-            let few = format!("there are only {}", counted(wanted.rows, "test row"));
+            let few = match but_for_few(&gains(&scores.outputs, wanted).0) {
+                Some(few) => format!(
+                    "without {} of {}, the farthest out, it is clearly better: are they broken?",
+                    counted(few, "row"),
+                    wanted.rows
+                ),
+                None => format!("there are only {}", counted(wanted.rows, "test row")),
+            };
             (worth, measured, "are the targets those of the rows?", few)
         }
     };
@@ -151,6 +175,22 @@ mod tests {
         }
         let near = Table::column(wanted.values.iter().map(|y| y + 0.1).collect());
         assert_eq!(warned(numbers(&known), numbers(&wanted), near), None);
+    }
+
+    #[test]
+    fn one_broken_row_is_no_useless_model() {
+        let mut random = Random::new(4, "worth");
+        let (known, wanted, other) = (column(&mut random), column(&mut random), column(&mut random));
+        let numbers = |table: &Table| Targets::Regression(table.clone());
+        let broken = |mut outputs: Table, value: f32| {
+            outputs.values[7] = value;
+            warned(numbers(&known), numbers(&wanted), outputs)
+        };
+        let near = Table::column(wanted.values.iter().map(|y| y + 0.1).collect());
+        assert_eq!(broken(near.clone(), 6.0), None);
+        let said = broken(near, 500.0).unwrap();
+        assert!(said.contains("cannot be told") && said.contains("without 2 rows of 200"), "{said}");
+        assert!(broken(other, 500.0).unwrap().contains("THE MODEL PREDICTS NOTHING"));
     }
 
     #[test]

@@ -404,8 +404,7 @@ fn skill(skill: Skill) -> Answer {
         Worth::Unknown => Tone::Unknown,
         Worth::Nothing => Tone::Bad,
     };
-    let few =
-        if tone == Tone::Unknown { " The test rows are too few to tell whether that is better." } else { "" };
+    let few = if tone == Tone::Unknown { " These test rows cannot tell whether that is better." } else { "" };
     let (short, words) = match skill {
         Skill::Accuracy(accuracy, commonest, _) => (
             percent(accuracy),

@@ -169,7 +169,7 @@ fn a_model_that_predicts_nothing_has_no_tick() {
     assert!(!told(&Facts { linear: false, ..facts }).contains("linear"));
     let unknown = Facts { skill: Some(Skill::Accuracy(0.993, 0.993, Worth::Unknown)), ..good() };
     assert_eq!(tones(&unknown), [Tone::Unknown]);
-    says(&unknown, &["The test rows are too few to tell"]);
+    says(&unknown, &["These test rows cannot tell"]);
 }
 
 #[test]

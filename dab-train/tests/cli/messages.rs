@@ -35,7 +35,7 @@ fn a_row_of_1e30_is_named_and_so_are_targets_of_1e30() {
     }
     let folder = with_rows("message-targets", |_, [x, y]| [x, (1.0 + y) * 1e30]);
     let said = refusal(&say(&folder, NUMBERS), 1);
-    assert!(said.contains("rows.csv: 1e30 in row 1, column 1 is beyond ±1.1e15"), "{said}");
+    assert!(said.contains("rows.csv:y: 1e30 in row 1, column 1 is beyond ±1.1e15"), "{said}");
     assert!(said.contains("give the column in another unit"), "{said}");
     let folder = with_rows("message-outlier", |i, [x, y]| if i == 16 { [1e14; 2] } else { [x, y] });
     let told = say(&folder, &format!("{CLASSES} --fast --no-baselines --set data.test=0.5"));
