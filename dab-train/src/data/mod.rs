@@ -19,6 +19,8 @@ pub mod sources;
 pub(crate) mod split;
 pub(crate) mod table;
 
+use std::collections::{HashSet, hash_map::DefaultHasher};
+use std::hash::Hasher;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -358,6 +360,7 @@ impl Task {
             warnings
                 .push(format!("target column{s} {columns} {are} constant: nothing is learnt from {them}"));
         }
+        warnings.extend(self.copies());
         warnings.extend(self.uneven_targets());
         warnings.extend(self.short_band());
         warnings.extend(self.train.inputs.outlier().map(|at| {
@@ -374,6 +377,27 @@ impl Task {
             )
         }));
         warnings
+    }
+
+    /// Whether many rows that calibrate or test are training rows over again.
+    fn copies(&self) -> Option<String> {
+        /// The share that is worth a word.
+        const MANY: f64 = 0.05;
+        let place = |row: &[f32]| {
+            let mut hasher = DefaultHasher::new();
+            // 0 and −0 are one number.
+            row.iter().for_each(|x| hasher.write_u32((x + 0.0).to_bits()));
+            hasher.finish()
+        };
+        let trained: HashSet<u64> = self.train.inputs.iter().map(place).collect();
+        let others = || self.held_out.inputs.iter().chain(self.test.inputs.iter());
+        let (all, found) = (others().count(), others().filter(|row| trained.contains(&place(row))).count());
+        (found as f64 > MANY * all as f64).then(|| {
+            format!(
+                "{found} of {all} held-out and test rows are copies of training rows: if fresh rows will not be, keep copies together \
+                 (--test, --calibration) or leave them out, or too many fresh rows will be called doubtful"
+            )
+        })
     }
 
     /// Whether targets differ so much in size that one band and one error cannot serve all.

@@ -133,6 +133,23 @@ fn targets_of_different_sizes_and_a_short_band_are_told() {
 }
 
 #[test]
+fn copies_of_training_rows_are_told() {
+    let split = |first: u32, rows: u32| {
+        let inputs: Vec<[f32; 2]> =
+            (first..first + rows).map(|row| [row as f32, 1.0 + (row % 7) as f32]).collect();
+        let labels = (0..rows).map(|row| row % 2).collect();
+        Split { inputs: Table::from_rows(&inputs).unwrap(), targets: Targets::Classes { labels, count: 2 } }
+    };
+    let warned = |copied: u32| {
+        let mut task = task(split(0, 100), split(100 - copied, 40));
+        task.held_out = split(200, 20);
+        task.warnings()
+    };
+    assert!(warned(0).is_empty() && warned(3).is_empty(), "{:?}", warned(3));
+    assert!(matches!(&warned(4)[..], [one] if one.starts_with("4 of 60 held-out and test rows are copies")));
+}
+
+#[test]
 fn a_large_offset_is_told_and_small_noise_is_none() {
     let with = |values: [f32; 4]| {
         let mut task = task(classes(&[0, 1, 0, 1], 2), classes(&[0], 2));
