@@ -152,11 +152,11 @@ fn decode(views: &mut [Fitted], train: &Split, cuts: &[(Split, Split)]) -> Resul
     let rows =
         cuts.iter().map(|(kept, aside)| (kept, aside)).chain(cuts.first().map(|(_, aside)| (train, aside)));
     let judged = views.iter().zip(cuts).map(|(view, (kept, aside))| of(view, kept, aside, None));
-    let mut judged = judged.collect::<Result<Vec<_>>>()?;
+    let judged = judged.collect::<Result<Vec<_>>>()?;
     let mut penalties: Vec<f64> = judged.iter().map(|(_, penalty)| *penalty).collect();
     penalties.sort_by(f64::total_cmp);
     let penalty = penalties[penalties.len() / 2];
-    let mut own = judged.drain(..).map(|(affine, own)| (own == penalty).then_some(affine));
+    let mut own = judged.into_iter().map(|(affine, own)| (own == penalty).then_some(affine));
     for (view, (rows, judges)) in views.iter_mut().zip(rows) {
         let affine = match own.next().flatten() {
             Some(affine) => affine,
