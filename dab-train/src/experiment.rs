@@ -182,7 +182,8 @@ pub fn run(
         evaluation.alarms.clone_from(&assessments.alarms);
         // Weights in bytes differ from the trainer's on purpose: those that were rounded are compared with it.
         let parity = made.agreement(&floats, &task, &scores).map_err(|error| {
-            let cause = task.offsets(&description.input_names);
+            let names = &description.input_names;
+            let cause = task.offsets(names).or_else(|| task.inexact(names));
             let error = cause.map_or(error, |cause| anyhow!("float32 cannot compute this model: {cause}"));
             Error::Export(error.into())
         })?;

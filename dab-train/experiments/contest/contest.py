@@ -62,7 +62,7 @@ ALL = {**sets.TABLES, **DEVELOPMENT}
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("table", choices=[*ALL, "all", "ablations", "short"], help="which table")
+    parser.add_argument("table", choices=[*ALL, "all", "ablations", "overall", "short"], help="which table")
     parser.add_argument("--seeds", type=int, default=10, help="splits of each row [10]")
     parser.add_argument("--first", type=int, help="run and print only the first splits, so many [all]")
     parser.add_argument("--rows", type=int, help="train on this many rows of CIFAR-10 features [all]")
@@ -192,6 +192,12 @@ def short(options):
     return "\n".join(tables.table(["features", "strangers", "dab", "best baseline"], rows)) + "\n"
 
 
+def overall(options):
+    """Every method on every set; nothing is run for it."""
+    found = {table: results(table, options, wanted(options)) for table in sets.TABLES}
+    return tables.overall({table: runs for table, runs in found.items() if runs.runs})
+
+
 def show(name, text, options):
     if options.fill:
         tables.fill(options.fill, name, text)
@@ -201,8 +207,9 @@ def show(name, text, options):
 
 def main():
     options = arguments()
-    if options.table in ("ablations", "short"):
-        show(options.table, ablations(options) if options.table == "ablations" else short(options), options)
+    made = {"ablations": ablations, "overall": overall, "short": short}.get(options.table)
+    if made:
+        show(options.table, made(options), options)
         return
     for table in sets.TABLES if options.table == "all" else [options.table]:
         asked = wanted(options)

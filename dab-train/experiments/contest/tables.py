@@ -252,6 +252,33 @@ def against_fixed(results):
     return "\n".join([splits(results), "", *table(["AUROC", "dab", *FIXED], rows)]) + "\n"
 
 
+def overall(sets):
+    """Each method's mean AUROC for strangers in every set, and how far it is behind the best one, dab or baseline: on average over
+    the sets that it can judge (a regression has no logits), and on the line where it is behind most."""
+    found, behind = {}, {}
+    for place, results in enumerate(sets.values()):
+        for runs in results.runs.values():
+            for key in runs[0][1]["dab"]["report"]["ood"]:
+                own, baselines = collect(runs, lambda score: score["ood"][key]["auroc"])
+                means = {name: np.nanmean(values) for name, values in {"dab": own[judged(own)], **baselines}.items()}
+                for name, mean in means.items():
+                    for kept, value in ((found, mean), (behind, mean - max(means.values()))):
+                        kept.setdefault(name, [[] for _ in sets])[place].append(value)
+    averages = lambda places: [np.mean(lines) for lines in places if lines]
+    average = {name: np.mean(averages(places)) for name, places in behind.items()}
+    rows = []
+    for name in sorted(average, key=lambda name: -average[name]):
+        # Baselines that judge regressions alone are not comparable.
+        if 2 * len(averages(found[name])) <= len(sets):
+            continue
+        every = sum(behind[name], [])
+        near = f"{sum(loss >= -NEAR for loss in every)} of {len(every)}"
+        each = [number(np.mean(lines)) if lines else "–" for lines in found[name]]
+        rows.append([name, *each, signed(average[name]), signed(min(every)), near])
+    head = ["mean AUROC of strangers", *sets, "behind the best, mean", "worst", f"lines within {number(NEAR)}"]
+    return "\n".join(table(head, rows)) + "\n"
+
+
 def short(title, rows, results, keys):
     """A line of the README's table: means alone."""
     runs = results.every()

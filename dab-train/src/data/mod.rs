@@ -436,8 +436,19 @@ impl Task {
 
     /// Which input columns are so far from 0 that float32 rounds away how they vary, and what to do.
     pub(crate) fn offsets(&self, names: &[String]) -> Option<String> {
+        self.far_from_zero(names, ColumnStats::has_offset)
+    }
+
+    /// Of a model that a device cannot compute as exactly as it should: the columns that are likely to be why, and what to do.
+    pub(crate) fn inexact(&self, names: &[String]) -> Option<String> {
+        /// Deviations from 0 at which sums of float32 lose the third digit of how rows differ.
+        const FAR: f64 = 1e4;
+        self.far_from_zero(names, |stats| !stats.is_constant() && stats.mean.abs() > FAR * stats.std)
+    }
+
+    fn far_from_zero(&self, names: &[String], far: impl Fn(&ColumnStats) -> bool) -> Option<String> {
         let stats = self.train.inputs.column_stats();
-        let far: Vec<usize> = (0..stats.len()).filter(|&j| stats[j].has_offset()).collect();
+        let far: Vec<usize> = (0..stats.len()).filter(|&j| far(&stats[j])).collect();
         let (&first, one) = (far.first()?, far.len() == 1);
         let (s, are, it) = if one { ("", "is", "its") } else { ("s", "are", "their") };
         Some(format!(

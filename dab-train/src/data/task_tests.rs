@@ -167,6 +167,14 @@ fn a_large_offset_is_told_and_small_noise_is_none() {
     for near in [[1.0, 1.000_001, 1.0, 1.0], [1e6, 1e6 + 4.0, 1e6 - 4.0, 1e6], [20.0; 4]] {
         assert!(!with(near).join("\n").contains("offset"), "{near:?}");
     }
+    // What explains a model that float32 cannot compute.
+    let why = |values: [f32; 4]| {
+        let mut task = task(classes(&[0, 1, 0, 1], 2), classes(&[0], 2));
+        task.train.inputs.values.iter_mut().step_by(2).zip(values).for_each(|(x, value)| *x = value);
+        task.inexact(&["time".to_owned(), "bias".to_owned()])
+    };
+    assert!(why([1e6, 1e6 + 4.0, 1e6 - 4.0, 1e6]).unwrap().contains("column 1 `time` is about 1e6"));
+    assert!(why([1e4, 1e4 + 4.0, 1e4 - 4.0, 1e4]).is_none() && why([20.0; 4]).is_none());
 }
 
 #[test]

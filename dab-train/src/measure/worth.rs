@@ -6,7 +6,7 @@ use super::metrics::classification;
 use crate::{
     data::{Table, Targets, Task, count_labels},
     model::snapshot::Scores,
-    support::text::counted,
+    support::text::{counted, decimal},
 };
 
 /// Standard deviations that count as clear.
@@ -109,7 +109,9 @@ pub fn useless(task: &Task, scores: &Scores, linear: bool) -> Option<String> {
             let squares = squares.flat_map(|(g, w)| g.iter().zip(w).map(|(g, w)| f64::from(g - w).powi(2)));
             let rmse = (squares.sum::<f64>() / wanted.values.len().max(1) as f64).sqrt();
             let measured = format!(
-                "its error (RMSE) is {rmse:.4} on test rows, and always saying the mean gives {trivial:.4}"
+                "its error (RMSE) is {} on test rows, and always saying the mean gives {}",
+                decimal(rmse),
+                decimal(trivial)
             );
             let few = match but_for_few(&gains(&scores.outputs, wanted).0) {
                 Some(few) => format!(

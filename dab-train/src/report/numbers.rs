@@ -7,13 +7,14 @@ use crate::{
         metrics::Summary,
     },
     run::Run,
+    support::text::decimal,
 };
 
 /// The most important numbers, on one line.
 pub fn headline(evaluation: &Evaluation) -> String {
     named(evaluation)
         .into_iter()
-        .map(|(name, value)| format!("{name} {value:.4}"))
+        .map(|(name, value)| format!("{name} {}", decimal(value)))
         .collect::<Vec<_>>()
         .join("  ")
 }

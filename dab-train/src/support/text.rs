@@ -1,4 +1,4 @@
-//! Counts in sentences, and text of strangers.
+//! Counts and numbers in sentences, and text of strangers.
 
 /// A count with its thousands apart.
 pub fn grouped(n: u64) -> String {
@@ -26,6 +26,11 @@ pub fn plural(n: u64, one: &str) -> String {
 /// [`plural`] of the length of something.
 pub fn counted(n: usize, one: &str) -> String {
     plural(n as u64, one)
+}
+
+/// Four decimals, or four digits where nothing would be left of the number.
+pub fn decimal(value: f64) -> String {
+    if value != 0.0 && value.abs() < 5e-5 { format!("{value:.3e}") } else { format!("{value:.4}") }
 }
 
 /// Text from a file as a terminal may show it: what would move the cursor, change colours or turn the line around is escaped.
@@ -56,6 +61,12 @@ mod tests {
     fn text_of_a_file_cannot_change_the_terminal() {
         assert_eq!(printable("Größe \"a\\b\""), "Größe \"a\\b\"");
         assert_eq!(printable("\x1b[31mred\r\n\u{202e}x"), "\\u{1b}[31mred\\r\\n\\u{202e}x");
+    }
+
+    #[test]
+    fn small_numbers_keep_digits() {
+        let told = [0.0, 1.0, 0.01234, -2e-6, 4.9e-5].map(decimal);
+        assert_eq!(told, ["0.0000", "1.0000", "0.0123", "-2.000e-6", "4.900e-5"]);
     }
 
     #[test]
