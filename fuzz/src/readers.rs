@@ -104,7 +104,7 @@ fn told<T>(result: anyhow::Result<T>) -> Option<T> {
 /// A file of rows, as a table, as labels and as a stream.
 fn table(path: &Path) {
     let part = FilePart::parse(&path.display().to_string());
-    let found = told(files::table(&part, None));
+    let found = told(files::table(&part, &[]));
     let _ = told(files::labels(&part));
     if let Some((table, names)) = &found {
         assert!(table.rows > 0 && table.cols > 0 && table.iter().flatten().all(|x| x.is_finite()));

@@ -381,8 +381,9 @@ impl Task {
 
     /// Whether many rows that calibrate or test are training rows over again.
     fn copies(&self) -> Option<String> {
-        /// The share that is worth a word.
+        /// The share that is worth a word, of so many copies or more.
         const MANY: f64 = 0.05;
+        const LEAST: usize = 5;
         let place = |row: &[f32]| {
             let mut hasher = DefaultHasher::new();
             // 0 and −0 are one number.
@@ -392,7 +393,7 @@ impl Task {
         let trained: HashSet<u64> = self.train.inputs.iter().map(place).collect();
         let others = || self.held_out.inputs.iter().chain(self.test.inputs.iter());
         let (all, found) = (others().count(), others().filter(|row| trained.contains(&place(row))).count());
-        (found as f64 > MANY * all as f64).then(|| {
+        (found >= LEAST && found as f64 > MANY * all as f64).then(|| {
             format!(
                 "{found} of {all} held-out and test rows are copies of training rows: if fresh rows will not be, keep copies together \
                  (--test, --calibration) or leave them out, or too many fresh rows will be called doubtful"
