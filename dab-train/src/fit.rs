@@ -8,7 +8,7 @@ use anyhow::ensure;
 use burn::tensor::Device;
 
 use crate::{
-    choose::{Wish, beside::beside, numbers},
+    choose::{Wish, beside::beside, least_bytes, numbers},
     config::{
         Experiment,
         defaults::{self, Wishes},
@@ -39,6 +39,10 @@ pub fn fit<R: AsRef<[f32]>>(features: &[R], labels: &[u32]) -> Result<Run, Error
     Fit::classes(features, labels)?.run()
 }
 
+/// What is said where learning was asked for and is not worth it.
+const COMPUTED: &str = "learning finds no more strangers and does not predict better, so the model is computed; a setting of learning \
+                        (--epochs, --codes, --dim) makes it learn all the same";
+
 /// What is asked of a fit.
 pub(crate) struct Wanted {
     /// Whether to learn by gradients, whatever pays.
@@ -63,7 +67,8 @@ impl Wanted {
         device: &Device,
     ) -> Result<(Experiment, Vec<String>), Error> {
         let Self { learn, mut wishes, retrofit } = self;
-        let mut learns = learn || wishes.any();
+        let told = wishes.any();
+        let mut learns = learn || told;
         let mut reasons = Vec::new();
         if !learns && !retrofit.fast && matches!(train.targets, Targets::Regression(_)) {
             let predictor = numbers::predictor(train, seed, retrofit.flash, device)
@@ -74,15 +79,22 @@ impl Wanted {
         if !learns {
             return Ok((Experiment::without_gradients(name, seed, data, retrofit), reasons));
         }
-        let mut experiment = defaults::experiment(name, seed, data, train, wishes);
+        let mut experiment = defaults::experiment(name, seed, data.clone(), train, wishes);
         // A regression that was told to learn so keeps to what it was told.
         let chooses = !reasons.is_empty() || (learn && matches!(train.targets, Targets::Classes { .. }));
         if chooses && !retrofit.fast {
             let time = retrofit.seconds.map(Duration::from_secs_f64);
-            let wish = Wish { flash: retrofit.flash, time, own_head: false, seed };
+            // A network that was asked for may fill the flash: its views have half as much all the same.
+            let beside_it = |flash: u64| flash / 2 + least_bytes(&experiment, train.inputs.cols);
+            let flash = retrofit.flash.map(|flash| if learn { flash.max(beside_it(flash)) } else { flash });
+            let wish = Wish { flash, time, own_head: false, seed };
             let found = beside(&experiment, train, &wish, device).map_err(Error::of(Error::Learning))?;
-            experiment.beside = found.0;
-            reasons.extend(found.1);
+            reasons.extend(found.reasons);
+            if !(found.learning_pays || told) {
+                reasons.push(COMPUTED.to_owned());
+                return Ok((Experiment::without_gradients(name, seed, data, retrofit), reasons));
+            }
+            (experiment.beside, experiment.weights) = (found.beside, found.weights);
         }
         Ok((experiment, reasons))
     }

@@ -18,15 +18,16 @@ use super::{
     judge::{Both, Judged, auroc, surprises},
     least_bytes, norms,
     plan::{Filling, Rows},
-    select::JOINED,
+    select::{JOINED, TIE},
+    wants_bytes,
 };
 use crate::{
     config::{
-        Experiment,
+        Experiment, Weights,
         retrofit::{Beside, ViewConfig},
     },
     data::{Split, Table, Targets, count_labels},
-    export::artifact,
+    export::{artifact, int8},
     learn::{
         logistic::Logistic,
         retrofit::{classes, energy},
@@ -39,10 +40,31 @@ const FOLDS: usize = 5;
 /// Networks that are trained to judge a classifier, at most: they have more to learn.
 const CLASS_FOLDS: usize = 3;
 
+/// What was found about a network that learns and views of its inputs.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// The views beside it, and who judges.
+    pub beside: Beside,
+    /// How the file stores weights: in bytes where floats would leave the views too little room.
+    pub weights: Option<Weights>,
+    /// Whether learning does something for strangers or for predictions.
+    pub learning_pays: bool,
+    /// Why, in sentences.
+    pub reasons: Vec<String>,
+}
+
+impl Found {
+    /// The network judges alone: there is no room for a view, or nothing to judge by.
+    fn alone() -> Self {
+        Self { learning_pays: true, ..Self::default() }
+    }
+}
+
 /// How a network does in a fold, and the bytes of its file.
 struct Network {
     judged: Judged,
-    bytes: u64,
+    /// With weights of four bytes, and of one.
+    bytes: [u64; 2],
     /// Of known rows that did not fit, −ln p of their classes: by the network, and by softmax regression on the inputs.
     likelihoods: Option<[f64; 2]>,
 }
@@ -71,7 +93,8 @@ fn network(
     let [known, hidden] =
         [learnt.trained.score(&fold.known, device)?, learnt.trained.score(&fold.hidden, device)?];
     let none = Table { rows: 0, cols: rows.inputs.cols, values: Vec::new() };
-    let bytes = artifact::artifact(&learnt.trained, &none, Vec::new())?.len() as u64;
+    let floats = artifact::artifact(&learnt.trained, &none, Vec::new())?;
+    let bytes = [floats.len() as u64, int8::quantised(&floats, None)?.len() as u64];
     let energies = matches!(rows.targets, Targets::Classes { count, .. } if count > 1)
         .then(|| [energy(&known.outputs), energy(&hidden.outputs)]);
     let likelihoods = match &rows.targets {
@@ -109,18 +132,19 @@ pub fn beside(
     train: &Split,
     wish: &Wish,
     device: &Device,
-) -> Result<(Beside, Vec<String>)> {
+) -> Result<Found> {
     let (outputs, hides) = match &train.targets {
         Targets::Classes { count, .. } => (*count, *count > 2),
         Targets::Regression(targets) => (targets.cols, false),
     };
-    let (rows, folds) = cut(train, outputs, hides, wish.seed);
+    let (mut rows, mut folds) = cut(train, outputs, hides, wish.seed);
     let norms = if hides { norms(&train.inputs) } else { REGRESSION_NORMS.to_vec() };
     // Without room for a view the network judges alone, and none has to be trained to find that out.
     if let Some(flash) = wish.flash {
-        let room = rows.room(flash.saturating_sub(least_bytes(experiment, train.inputs.cols)));
-        if norms.iter().all(|&norm| rows.size(norm, Some(room), Filling::Single).is_none()) {
-            return Ok((Beside::default(), Vec::new()));
+        let small = Rows { int8: true, ..rows.clone() };
+        let room = small.room(flash.saturating_sub(least_bytes(experiment, train.inputs.cols)));
+        if norms.iter().all(|&norm| small.size(norm, Some(room), Filling::Single).is_none()) {
+            return Ok(Found::alone());
         }
     }
     let mut networks = Vec::new();
@@ -128,20 +152,26 @@ pub fn beside(
         let (experiment, rows) = within(experiment, train, fold, hides);
         networks.push(network(&experiment, &rows, fold, wish.seed, device)?);
     }
-    let Some(bytes) = networks.iter().map(|network| network.bytes).max() else {
-        return Ok((Beside::default(), Vec::new()));
-    };
-    let left = Wish { flash: wish.flash.map(|flash| flash.saturating_sub(bytes)), ..*wish };
+    let largest = |which: usize| networks.iter().map(|network| network.bytes[which]).max();
+    let (Some(floats), Some(bytes)) = (largest(0), largest(1)) else { return Ok(Found::alone()) };
+    let left = |bytes: u64| wish.flash.map(|flash| flash.saturating_sub(bytes));
+    let mut weights = experiment.weights;
+    if weights.is_none() && wants_bytes(&train.inputs, &rows, left(floats)) {
+        weights = Some(Weights::Int8);
+    }
+    rows.int8 = weights == Some(Weights::Int8);
+    folds.iter_mut().for_each(|fold| fold.rows.int8 = rows.int8);
+    let left = Wish { flash: left(if rows.int8 { bytes } else { floats }), ..*wish };
     // Without room for a view, or rows that differ, the network judges alone.
     let Ok(choice) = among(&folds, &norms, &[Form::Distance], &rows, &left, None, &|_, _| ()) else {
-        return Ok((Beside::default(), Vec::new()));
+        return Ok(Found::alone());
     };
     let filling = |view: &ViewConfig| if view.codes > 1 { Filling::Full } else { Filling::Single };
     let views = choice.views.iter().map(|view| (view.norm, view.ridge, filling(view), view.form));
     let views: Vec<_> = views.collect();
     let seen = folds.iter().map(|fold| surprises(fold, &views, left.flash, wish.seed));
     let Some(views_say) = seen.collect::<Result<Option<Vec<_>>>>()? else {
-        return Ok((Beside::default(), Vec::new()));
+        return Ok(Found::alone());
     };
     // What the network's own score is made of: the energy of its logits, where there are any, if that finds more.
     let forms = if hides { &FORMS[..] } else { &[Form::Distance] };
@@ -161,6 +191,7 @@ pub fn beside(
         }
     }
     let (form, [network, alone, both]) = best.context("a network has a form")?;
+    let mut learning_pays = !hides || network.max(both) >= alone + TIE;
     let views = choice.views;
     let words: Vec<String> = views.iter().map(|view| view.words(outputs > 1 && hides)).collect();
     let (chosen, taken) = if both >= network.max(alone) - JOINED {
@@ -187,14 +218,15 @@ pub fn beside(
             likelihoods.iter().map(|both| both[which]).sum::<f64>() / likelihoods.len() as f64
         };
         let (own, linear) = (mean(0), mean(1));
+        learning_pays |= own < linear;
         let advice = match own < linear {
             true => "learning predicts better",
-            false => "learning does not predict better, so leave it out (no --learn)",
+            false => "learning does not predict better",
         };
         reasons.push(format!(
             "classes of rows that did not fit have a negative log-likelihood of {own:.4} by the network, {linear:.4} by \
              softmax regression on the inputs: {advice}"
         ));
     }
-    Ok((chosen, reasons))
+    Ok(Found { beside: chosen, weights, learning_pays, reasons })
 }

