@@ -17,7 +17,8 @@
 //! | `DAB_CUDA_RUN` | 0: kernels are counted and not run, for networks that are too large here: results mean nothing then; `now.txt` has the totals after every wait |
 //!
 //! What it checks beyond the results: an access outside of every allocation ends the launch with the kernel, the
-//! instruction and the address. What it cannot tell: time, races between threads, and the order in which matrix units add.
+//! instruction and the address. Memory that nobody has written is full of NaN. What it cannot tell: time, races between threads, and
+//! the order in which matrix units add.
 //! Every instruction follows the PTX manual (ISA 8.8); one that is not known ends the launch with its text.
 
 #![expect(missing_docs, reason = "a test tool: names follow the PTX manual and the driver's header")]

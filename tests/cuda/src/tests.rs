@@ -209,13 +209,15 @@ fn lanes_shuffle_vote_and_reduce() {
 #[test]
 fn atomics_return_what_was_there() {
     let body = "
-        .shared .align 4 .b8 sum[4];
+        .shared .align 4 .b8 sum[4]; st.shared.u32 [sum], 0; bar.sync 0;
         atom.shared.add.u32 %d, [sum], %a; bar.sync 0;
         atom.shared.cas.b32 %r2, [sum], 528, 7; red.shared.max.u32 [sum], 9; bar.sync 0; ld.shared.u32 %r3, [sum];
         mov.u32 %d, %r3;";
     let inputs: Vec<[u32; 3]> = (0..32).map(|lane| [lane + 1, 0, 0]).collect();
     assert_eq!(run(body, &inputs)[3], 9);
-    let body = ".shared .align 4 .b8 sum[4]; atom.shared.add.f32 %r2, [sum], %a; bar.sync 0; ld.shared.f32 %d, [sum];";
+    let body = "
+        .shared .align 4 .b8 sum[4]; st.shared.u32 [sum], 0; bar.sync 0;
+        atom.shared.add.f32 %r2, [sum], %a; bar.sync 0; ld.shared.f32 %d, [sum];";
     let inputs: Vec<[u32; 3]> = (0..32).map(|_| [0.5_f32.to_bits(), 0, 0]).collect();
     assert_eq!(f32::from_bits(run(body, &inputs)[0]), 16.0);
 }
@@ -290,4 +292,51 @@ fn faults_name_the_kernel_the_instruction_and_the_address() {
     let part = "setp.eq.u32 %p1, %r1, 0; mov.b32 %z, 0; @%p1 mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32 \
                 {%d, %x, %y, %w}, {%z, %z}, {%z}, {%z, %z, %z, %z};";
     assert!(try_run(part, &[[0; 3]; 32]).unwrap_err().contains("part of a warp"));
+}
+
+#[test]
+fn memory_that_nobody_wrote_is_not_zero() {
+    let unwritten = u32::from_ne_bytes([memory::UNWRITTEN; 4]);
+    assert!(f32::from_bits(unwritten).is_nan());
+    assert!(
+        half::f16::from_bits(unwritten as u16).is_nan() && half::bf16::from_bits(unwritten as u16).is_nan()
+    );
+    assert_eq!(one("ld.global.b32 %d, [%rd2];", [0; 3]), unwritten, "of the device");
+    assert_eq!(
+        one(".shared .align 4 .b8 box[4]; ld.shared.b32 %d, [box];", [0; 3]),
+        unwritten,
+        "of the block"
+    );
+    assert_eq!(
+        one(".local .align 4 .b8 box[4]; ld.local.b32 %d, [box];", [0; 3]),
+        unwritten,
+        "of the thread"
+    );
+    assert_eq!(one("mov.b32 %d, %nobody;", [0; 3]), unwritten, "a register");
+    // Variables of a module start as zero, or with what the text says.
+    let module = parse::module(
+        ".global .align 4 .u32 box[2] = {7};
+        .entry k(.param .u64 out) { ld.param.u64 %rd1, [out]; mov.u64 %rd2, box;
+        ld.global.v2.u32 {%r1, %r2}, [%rd2]; st.global.v2.u32 [%rd1], {%r1, %r2}; ret; }",
+    );
+    let to = memory::allocate(8);
+    Launch::new([1; 3], [1; 3], 0, to.to_le_bytes().to_vec()).run(&module.unwrap().entries["k"], 1).unwrap();
+    // SAFETY: the allocation has eight bytes.
+    assert_eq!(unsafe { (to as *const [u32; 2]).read() }, [7, 0]);
+    memory::release(to);
+}
+
+#[test]
+fn a_block_does_not_see_what_the_last_one_left() {
+    let module = parse::module(
+        ".entry k(.param .u64 out) { .shared .align 4 .b8 box[4]; ld.param.u64 %rd1, [out]; mov.u32 %r1, %ctaid.x;
+        mul.wide.u32 %rd2, %r1, 4; add.s64 %rd1, %rd1, %rd2; ld.shared.u32 %r2, [box]; st.global.u32 [%rd1], %r2;
+        st.shared.u32 [box], 1; ret; }",
+    );
+    let to = memory::allocate(8);
+    let launch = Launch::new([2, 1, 1], [1; 3], 0, to.to_le_bytes().to_vec());
+    launch.run(&module.unwrap().entries["k"], 1).unwrap();
+    // SAFETY: the allocation has eight bytes.
+    assert_eq!(unsafe { (to as *const [u8; 8]).read() }, [memory::UNWRITTEN; 8]);
+    memory::release(to);
 }

@@ -136,7 +136,7 @@ fn declare(text: &str, names: &mut Names, shared: &mut usize) -> Result<(), Stri
         }
     } else {
         let bytes = found.width * found.count.unwrap_or(1);
-        let address = memory::allocate(bytes);
+        let address = memory::zeroed(bytes);
         for (index, value) in split(found.values, ',').into_iter().enumerate() {
             let value = decode::number(value).ok_or_else(|| format!("`{value}` in `{text}`"))?.to_le_bytes();
             let at = (address + (index * found.width) as u64) as *mut u8;
