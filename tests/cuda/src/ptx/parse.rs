@@ -227,7 +227,9 @@ fn statements(body: &str) -> Vec<&str> {
         let ends = match c {
             ';' => true,
             ':' => {
-                let is_label = !text.is_empty() && !text.contains([' ', '\t', '%', '[', '{']);
+                // Modifiers have two colons, as `.L1::evict_last`.
+                let single = !body[..at].ends_with(':') && !body[at + 1..].starts_with(':');
+                let is_label = single && !text.is_empty() && !text.contains([' ', '\t', '%', '[', '{']);
                 if is_label {
                     found.push(body[from..=at].trim());
                 }
