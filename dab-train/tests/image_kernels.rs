@@ -1,8 +1,9 @@
 //! Image networks on CUDA kernels without a GPU: `tests/accelerators --images SM` runs them on its driver (`tests/cuda`), whose
 //! folder of records is in `DAB_CUDA_DIR`.
 //!
-//! A small network on real pixels learns what it learns on the CPU, in every precision. One step of a published network (`DAB_COUNTED`: resnet50, otherwise WRN-28-10) is counted:
-//! for that the driver runs nothing (`DAB_CUDA_RUN=0`), it only keeps the books.
+//! A small network on real pixels learns what it learns on the CPU, in every precision. One step of a published network
+//! (`DAB_COUNTED`: resnet50, otherwise WRN-28-10) is counted: for that the driver runs nothing (`DAB_CUDA_RUN=0`), it only keeps the
+//! books. What it counts is printed as a row of a table in `docs/images-and-gpus.md`.
 
 #![cfg(feature = "cuda")]
 
@@ -197,6 +198,19 @@ fn step(experiment: &Experiment, examples: &Examples, [inputs, classes]: [usize;
     fourth
 }
 
+/// `1234567` as `1,234,567`.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().map(|g| std::str::from_utf8(g).unwrap()).collect();
+    groups.join(",")
+}
+
+#[test]
+fn digits_are_grouped_by_three() {
+    assert_eq!([7, 999, 1000, 65_536, 3_145_728].map(grouped), ["7", "999", "1,000", "65,536", "3,145,728"]);
+}
+
 /// How far the estimate of `--dry-run` may be from the driver's books.
 const ESTIMATE: f64 = 0.15;
 /// What the bottleneck may have of a step's launches.
@@ -206,9 +220,12 @@ const SHARE: f64 = 0.15;
 fn a_step_of_a_published_network_is_counted() {
     let Some(folder) = records("a_step_of_a_published_network_is_counted") else { return };
     let device = DeviceChoice::Cuda(0).open().unwrap();
-    let (file, side, classes) = match std::env::var("DAB_COUNTED").as_deref() {
-        Ok("resnet50") => (include_str!("../experiments/imagenet-resnet50-finetune.toml"), 224, 1000),
-        _ => (include_str!("../experiments/cifar10-wrn28-10.toml"), 32, 10),
+    let (name, file, side, classes) = match std::env::var("DAB_COUNTED").as_deref() {
+        Ok("resnet50") => {
+            let file = include_str!("../experiments/imagenet-resnet50-finetune.toml");
+            ("ResNet-50 fine-tuned", file, 224, 1000)
+        }
+        _ => ("WRN-28-10", include_str!("../experiments/cifar10-wrn28-10.toml"), 32, 10),
     };
     let mut experiment = Experiment::parse(file).unwrap();
     let batch: usize =
@@ -246,15 +263,6 @@ fn a_step_of_a_published_network_is_counted() {
     let whole = step(&experiment, &examples, [inputs, classes as usize], &folder);
 
     let share = bottleneck.launches as f64 / whole.launches as f64;
-    println!(
-        "{}, a step: {} launches, of which the bottleneck has {}, {:.1} %",
-        experiment.name,
-        whole.launches,
-        bottleneck.launches,
-        100.0 * share
-    );
-    let [to, from] = whole.copied;
-    println!("{to} bytes to the device and {from} back; the bottleneck alone {:?}", bottleneck.copied);
     let output = Output::Classes(classes as usize);
     let mut model = Rdfc::new(&experiment, inputs, output, 0, &Device::flex());
     let parameters = (model.network.parameter_count() + model.codebook.means.len()) as u64;
@@ -262,8 +270,12 @@ fn a_step_of_a_published_network_is_counted() {
     let estimate: u64 = cost.memory(experiment.optimiser.rule, parameters, inputs, batch).iter().sum();
     let ratio = estimate as f64 / whole.most as f64;
     let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
+    let [to, from] = whole.copied.map(grouped);
     println!(
-        "batch {batch}: at most {:.2} GiB were allocated; --dry-run says {:.2} GiB, {ratio:.2} of that",
+        "| {name}, {batch} | {} | {}, {:.1} % | {:.2} GiB | {:.2} GiB | {to} | {from} |",
+        grouped(whole.launches),
+        grouped(bottleneck.launches),
+        100.0 * share,
         gib(whole.most),
         gib(estimate)
     );

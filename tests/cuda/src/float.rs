@@ -84,10 +84,32 @@ pub fn round(x: f64, ty: Type, how: Rounding) -> f64 {
     if stays { limit.copysign(x) } else { f64::INFINITY.copysign(x) }
 }
 
-/// Subnormal numbers of f32 become zero, with their sign (`.ftz`).
+/// Subnormal numbers of a format become zero, with their sign (`.ftz`); f64 has no such modifier.
 #[must_use]
-pub fn flushed(x: f64) -> f64 {
-    if x.abs() < f64::from(f32::MIN_POSITIVE) { 0.0_f64.copysign(x) } else { x }
+pub fn flushed(x: f64, ty: Type) -> f64 {
+    if ty != Type::F64 && x.abs() < power(format(ty).least) { 0.0_f64.copysign(x) } else { x }
+}
+
+/// A whole number in a format, rounded once, in the direction asked for.
+#[must_use]
+pub fn of_whole(x: i128, ty: Type, how: Rounding) -> f64 {
+    let nearest = x as f64;
+    // What f64 leaves out. Whole numbers of PTX have 64 bits, so neither conversion saturates.
+    let error = x - nearest as i128;
+    if ty != Type::F64 {
+        return round(odd(nearest, error as f64), ty, how);
+    }
+    let up = match how {
+        Rounding::Nearest | Rounding::NearestAway => return nearest,
+        Rounding::Up => true,
+        Rounding::Down => false,
+        Rounding::Zero => x < 0,
+    };
+    match error.signum() {
+        1 if up => nearest.next_up(),
+        -1 if !up => nearest.next_down(),
+        _ => nearest,
+    }
 }
 
 /// Bits of a register as a number.
@@ -207,6 +229,8 @@ mod tests {
         assert_eq!(bits(round(1.0 + 1.0 / 256.0, Type::Bf16, Rounding::Nearest), Type::Bf16), 0x3f80);
         assert_eq!(round(1.0 + 1.0 / 2048.0, Type::Tf32, Rounding::NearestAway), 1.0 + 1.0 / 1024.0);
         assert_eq!(round(1.0 + 1.0 / 2048.0, Type::Tf32, Rounding::Nearest), 1.0);
-        assert_eq!(flushed(-1e-40).to_bits(), (-0.0_f64).to_bits());
+        assert_eq!(flushed(-1e-40, Type::F32).to_bits(), (-0.0_f64).to_bits());
+        assert_eq!(flushed(6e-5, Type::F16), 0.0, "below 2^-14");
+        assert_eq!([flushed(6.2e-5, Type::F16), flushed(1e-310, Type::F64)], [6.2e-5, 1e-310]);
     }
 }

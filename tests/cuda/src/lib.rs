@@ -16,9 +16,13 @@
 //! | `DAB_CUDA_THREADS` | worker threads, 2 by default |
 //! | `DAB_CUDA_RUN` | 0: kernels are counted and not run, for networks that are too large here: results mean nothing then; `now.txt` has the totals after every wait |
 //!
-//! What it checks beyond the results: an access outside of every allocation ends the launch with the kernel, the
-//! instruction and the address. What it cannot tell: time, races between threads, and the order in which matrix units add.
-//! Every instruction follows the PTX manual (ISA 8.8); one that is not known ends the launch with its text.
+//! What it checks beyond the results: an access outside of every allocation, or one that is not aligned, ends the launch with the
+//! kernel, the instruction and the address. Memory that nobody has written is full of NaN. What it cannot tell: time, races between
+//! threads, and the order in which matrix units add.
+//!
+//! Every instruction follows the PTX manual (ISA 8.8). One that is not known, or that has a modifier which is not known for it, is an
+//! error with its text when the module is loaded; one that is not known for its type ends the launch. [`ptx::modifiers`] lists what
+//! is known.
 
 #![expect(missing_docs, reason = "a test tool: names follow the PTX manual and the driver's header")]
 

@@ -6,37 +6,51 @@ use crate::{
     ptx::{Module, parse},
 };
 
-/// A kernel `k` whose threads read 32-bit `%a`, `%b`, `%c` of their own and write `%d`.
-fn kernel(body: &str) -> Module {
+mod faults;
+mod matrices;
+mod types;
+
+/// Runs a kernel of `threads` threads, in which `%r1` is the thread, `%rd1` the address of `input`, and `%rd2` that of `bytes` bytes
+/// of results.
+fn launch(body: &str, threads: usize, input: &[u8], bytes: usize) -> Result<Vec<u8>, String> {
     let text = format!(
         ".version 8.8\n.target sm_80\n.address_size 64\n
         .visible .entry k(.param .u64 k_in, .param .u64 .ptr .align 16 k_out) {{
         .reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 %rd<9>; // comments end
-        ld.param.u64 %rd1, [k_in]; ld.param.u64 %rd2, [k_out];
-        mov.u32 %r1, %tid.x; mul.wide.u32 %rd3, %r1, 12; add.s64 %rd4, %rd1, %rd3;
-        ld.global.b32 %a, [%rd4]; ld.global.b32 %b, [%rd4+4]; ld.global.b32 %c, [%rd4+8];
+        ld.param.u64 %rd1, [k_in]; ld.param.u64 %rd2, [k_out]; mov.u32 %r1, %tid.x;
         {body}
-        mul.wide.u32 %rd5, %r1, 4; add.s64 %rd6, %rd2, %rd5;
-        st.global.b32 [%rd6], %d;
         ret; }}"
     );
-    parse::module(&text).unwrap()
+    let module: Module = parse::module(&text)?;
+    let [from, to] = [input.len(), bytes].map(memory::allocate);
+    // SAFETY: the allocation has as many bytes as are copied.
+    unsafe { std::ptr::copy_nonoverlapping(input.as_ptr(), from as *mut u8, input.len()) };
+    let parameters = [from.to_le_bytes(), to.to_le_bytes()].concat();
+    let outcome = Launch::new([1; 3], [threads as u32, 1, 1], 256, parameters).run(&module.entries["k"], 1);
+    // SAFETY: the allocation has so many bytes, and nobody else has its address.
+    let found = unsafe { std::slice::from_raw_parts(to as *const u8, bytes) }.to_vec();
+    [from, to].into_iter().for_each(memory::release);
+    outcome.map(|()| found)
+}
+
+fn bytes_of(words: impl IntoIterator<Item = u32>) -> Vec<u8> {
+    words.into_iter().flat_map(u32::to_le_bytes).collect()
+}
+
+fn words_of(bytes: &[u8]) -> Vec<u32> {
+    bytes.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect()
 }
 
 /// `%d` of each thread, for `[%a, %b, %c]` of each thread.
 fn try_run(body: &str, inputs: &[[u32; 3]]) -> Result<Vec<u32>, String> {
-    let threads = inputs.len();
-    let [from, to] = [12 * threads, 4 * threads].map(memory::allocate);
-    let bytes: Vec<u8> = inputs.iter().flatten().flat_map(|word| word.to_le_bytes()).collect();
-    // SAFETY: the allocation has 12 bytes for each thread, as many as are copied.
-    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), from as *mut u8, bytes.len()) };
-    let parameters = [from.to_le_bytes(), to.to_le_bytes()].concat();
-    let module = kernel(body);
-    let outcome = Launch::new([1; 3], [threads as u32, 1, 1], 256, parameters).run(&module.entries["k"], 1);
-    // SAFETY: the allocation has one word for each thread.
-    let found = (0..threads).map(|at| unsafe { (to as *const u32).add(at).read() }).collect();
-    [from, to].into_iter().for_each(memory::release);
-    outcome.map(|()| found)
+    let body = format!(
+        "mul.wide.u32 %rd3, %r1, 12; add.s64 %rd4, %rd1, %rd3;
+        ld.global.b32 %a, [%rd4]; ld.global.b32 %b, [%rd4+4]; ld.global.b32 %c, [%rd4+8];
+        {body}
+        mul.wide.u32 %rd5, %r1, 4; add.s64 %rd6, %rd2, %rd5; st.global.b32 [%rd6], %d;"
+    );
+    let input = bytes_of(inputs.iter().flatten().copied());
+    Ok(words_of(&launch(&body, inputs.len(), &input, 4 * inputs.len())?))
 }
 
 fn run(body: &str, inputs: &[[u32; 3]]) -> Vec<u32> {
@@ -202,92 +216,64 @@ fn lanes_shuffle_vote_and_reduce() {
     assert_eq!(all(&format!("{vote} vote.sync.ballot.b32 %d, %p1, {mask};"))[0], 0xffff_0000);
     assert_eq!(all(&format!("{vote} vote.sync.any.pred %p2, %p1, {mask}; selp.u32 %d, 1, 0, %p2;"))[0], 1);
     assert_eq!(all(&format!("{vote} vote.sync.all.pred %p2, %p1, {mask}; selp.u32 %d, 1, 0, %p2;"))[0], 0);
-    assert_eq!(all(&format!("redux.sync.add.u32 %d, %a, {mask};"))[7], 496);
+    let uni = |operand: &str| {
+        let vote = format!("vote.sync.uni.pred %p2, {operand}, {mask}; selp.u32 %d, 1, 0, %p2;");
+        all(&format!("setp.eq.u32 %p1, %b, 1; setp.lt.u32 %p3, %a, 32; {vote}"))[0]
+    };
+    assert_eq!([uni("%p1"), uni("%p3"), uni("!%p3")], [0, 1, 1], "half of the lanes, all, none");
+    let redux = |what: &str, values: fn(u32) -> u32| {
+        let inputs: Vec<[u32; 3]> = (0..32).map(|lane| [values(lane), 0, 0]).collect();
+        run(&format!("redux.sync.{what} %d, %a, {mask};"), &inputs)[7]
+    };
+    assert_eq!(redux("add.u32", |lane| lane), 496);
+    assert_eq!(redux("add.s32", |lane| lane.wrapping_sub(17)), -48_i32 as u32);
+    assert_eq!(redux("min.s32", |lane| lane.wrapping_sub(17)), -17_i32 as u32);
+    assert_eq!(redux("max.s32", |lane| lane.wrapping_sub(17)), 14);
+    assert_eq!(redux("min.u32", |lane| lane.wrapping_sub(17)), 0);
+    assert_eq!(redux("max.u32", |lane| lane.wrapping_sub(17)), u32::MAX);
+    assert_eq!(redux("and.b32", |lane| !(1 << (lane / 2))), 0xffff_0000);
+    assert_eq!(redux("or.b32", |lane| 1 << (lane / 2)), 0xffff);
+    assert_eq!(
+        redux("xor.b32", |lane| 1 << (lane / 3)),
+        0x3ff,
+        "the last bit has two lanes, the others three"
+    );
     assert_eq!(all("activemask.b32 %d;")[0], u32::MAX);
 }
 
 #[test]
 fn atomics_return_what_was_there() {
+    for (what, before, by, after) in [
+        ("add.u32", 5, 3, 8),
+        ("min.s32", 5, -3_i32 as u32, -3_i32 as u32),
+        ("max.s32", 5, -3_i32 as u32, 5),
+        ("min.u32", 5, -3_i32 as u32, 5),
+        ("max.u32", 5, -3_i32 as u32, -3_i32 as u32),
+        ("exch.b32", 5, 3, 3),
+        ("and.b32", 5, 3, 1),
+        ("or.b32", 5, 3, 7),
+        ("xor.b32", 5, 3, 6),
+        ("inc.u32", 5, 6, 6),
+        ("inc.u32", 6, 6, 0),
+        ("dec.u32", 5, 6, 4),
+        ("dec.u32", 0, 6, 6),
+        ("dec.u32", 9, 6, 6),
+    ] {
+        let box_of = ".shared .align 4 .b8 box[4]; st.shared.u32 [box], %a;";
+        let atom = format!("{box_of} atom.shared.{what} %d, [box], %b;");
+        assert_eq!(one(&atom, [before, by, 0]), before, "{what}");
+        assert_eq!(one(&format!("{atom} ld.shared.u32 %d, [box];"), [before, by, 0]), after, "{what}");
+    }
     let body = "
-        .shared .align 4 .b8 sum[4];
+        .shared .align 4 .b8 sum[4]; st.shared.u32 [sum], 0; bar.sync 0;
         atom.shared.add.u32 %d, [sum], %a; bar.sync 0;
         atom.shared.cas.b32 %r2, [sum], 528, 7; red.shared.max.u32 [sum], 9; bar.sync 0; ld.shared.u32 %r3, [sum];
         mov.u32 %d, %r3;";
     let inputs: Vec<[u32; 3]> = (0..32).map(|lane| [lane + 1, 0, 0]).collect();
     assert_eq!(run(body, &inputs)[3], 9);
-    let body = ".shared .align 4 .b8 sum[4]; atom.shared.add.f32 %r2, [sum], %a; bar.sync 0; ld.shared.f32 %d, [sum];";
+    let body = "
+        .shared .align 4 .b8 sum[4]; st.shared.u32 [sum], 0; bar.sync 0;
+        atom.shared.add.f32 %r2, [sum], %a; bar.sync 0; ld.shared.f32 %d, [sum];";
     let inputs: Vec<[u32; 3]> = (0..32).map(|_| [0.5_f32.to_bits(), 0, 0]).collect();
     assert_eq!(f32::from_bits(run(body, &inputs)[0]), 16.0);
-}
-
-#[test]
-fn matrix_units_multiply_with_the_layout_of_the_manual() {
-    // TF32, m16n8k8: A's element (row, column) is row + 1 where column = 0, B's is column + 1 where row = 0; C is 100.
-    let body = "
-        shr.u32 %r2, %r1, 2; and.b32 %r3, %r1, 3; setp.eq.u32 %p1, %r3, 0;
-        add.u32 %r4, %r2, 1; cvt.rn.f32.u32 %f1, %r4; add.f32 %f2, %f1, 0f41000000;
-        selp.f32 %f1, %f1, 0f00000000, %p1; selp.f32 %f2, %f2, 0f00000000, %p1;
-        mov.f32 %zero, 0f00000000; mov.f32 %c0, 0f42C80000;
-        mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%e0, %e1, %e2, %e3}, {%f1, %f2, %zero, %zero}, {%f1, %zero},
-            {%c0, %c0, %c0, %c0};
-        cvt.rzi.u32.f32 %g0, %e0; cvt.rzi.u32.f32 %g3, %e3; shl.b32 %g3, %g3, 16; or.b32 %d, %g0, %g3;";
-    let found = run(body, &[[0; 3]; 32]);
-    for (lane, word) in found.into_iter().enumerate() {
-        let (row, column) = (lane / 4, lane % 4 * 2);
-        assert_eq!(word & 0xffff, (100 + (row + 1) * (column + 1)) as u32, "lane {lane}");
-        assert_eq!(word >> 16, (100 + (row + 9) * (column + 2)) as u32, "lane {lane}, register 3");
-    }
-    // A TF32 unit does not see the low bits: 1 + 2⁻¹² is 1.
-    let body = "
-        mov.b32 %f1, 0x3f800800; mov.b32 %zero, 0; mov.b32 %big, 0x3f800000;
-        mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32 {%d, %e1, %e2, %e3}, {%f1, %f1}, {%big}, {%zero, %zero, %zero, %zero};";
-    assert_eq!(f32::from_bits(run(body, &[[0; 3]; 32])[0]), 4.0);
-}
-
-#[test]
-fn fragments_go_through_memory_and_multiply() {
-    // A 16×16 matrix of f16 in shared memory: twice the identity. Its square is four times the identity.
-    let body = "
-        .shared .align 16 .b8 a[512]; .shared .align 16 .b8 d[1024];
-        mov.u32 %r2, a; shl.b32 %r3, %r1, 4; add.u32 %r4, %r2, %r3; mov.u32 %z, 0;
-        st.shared.v4.b32 [%r4], {%z, %z, %z, %z};
-        bar.sync 0; setp.gt.u32 %p1, %r1, 15;
-        mul.lo.u32 %r5, %r1, 34; add.u32 %r5, %r5, %r2; mov.b32 %two, 0x4000;
-        @!%p1 st.shared.b16 [%r5], %two;
-        bar.sync 0;
-        wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {%a0, %a1, %a2, %a3, %a4, %a5, %a6, %a7}, [%r2], 16;
-        wmma.load.b.sync.aligned.col.m16n16k16.shared.f16 {%b0, %b1, %b2, %b3, %b4, %b5, %b6, %b7}, [%r2], 16;
-        wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32 {%c0, %c1, %c2, %c3, %c4, %c5, %c6, %c7},
-            {%a0, %a1, %a2, %a3, %a4, %a5, %a6, %a7}, {%b0, %b1, %b2, %b3, %b4, %b5, %b6, %b7},
-            {%z, %z, %z, %z, %z, %z, %z, %z};
-        mov.u32 %r6, d;
-        wmma.store.d.sync.aligned.row.m16n16k16.shared.f32 [%r6], {%c0, %c1, %c2, %c3, %c4, %c5, %c6, %c7}, 16;
-        bar.sync 0; and.b32 %r7, %r1, 15; mul.lo.u32 %r7, %r7, 68; add.u32 %r7, %r7, %r6; ld.shared.f32 %d, [%r7];";
-    let found = run(body, &[[0; 3]; 32]);
-    assert!(found.iter().all(|&word| f32::from_bits(word) == 4.0), "{found:?}");
-    // Rows of a matrix by `ldmatrix`: lane l holds numbers 2 (l % 4) and the next of row l / 4.
-    let body = "
-        .shared .align 16 .b8 m[128];
-        mov.u32 %r2, m; shl.b32 %r3, %r1, 2; add.u32 %r4, %r2, %r3; shl.b32 %r5, %r1, 1; add.u32 %r6, %r5, 1;
-        mov.b32 {%lo, %x1}, %r5; mov.b32 {%hi, %x2}, %r6; mov.b32 %r7, {%lo, %hi}; st.shared.b32 [%r4], %r7; bar.sync 0;
-        and.b32 %r5, %r1, 7; shl.b32 %r5, %r5, 4; add.u32 %r5, %r5, %r2;
-        ldmatrix.sync.aligned.m8n8.x1TRANS.shared.b16 {%d}, [%r5];";
-    let plain = run(&body.replace("TRANS", ""), &[[0; 3]; 32]);
-    assert!((0..32).all(|lane| plain[lane] == ((2 * lane) | ((2 * lane + 1) << 16)) as u32), "{plain:?}");
-    let turned = run(&body.replace("TRANS", ".trans"), &[[0; 3]; 32]);
-    assert_eq!((turned[0], turned[5]), (8 << 16, (2 * 8 + 1) | (3 * 8 + 1) << 16));
-}
-
-#[test]
-fn faults_name_the_kernel_the_instruction_and_the_address() {
-    let outside = try_run("mov.u64 %rd7, 0x7000000000; ld.global.u32 %d, [%rd7];", &[[0; 3]]).unwrap_err();
-    assert!(outside.contains("kernel k") && outside.contains("ld.global.u32"), "{outside}");
-    assert!(outside.contains("0x7000000000") && outside.contains("nobody allocated"), "{outside}");
-    let crooked = try_run("add.s64 %rd7, %rd1, 2; ld.global.u32 %d, [%rd7];", &[[0; 3]]).unwrap_err();
-    assert!(crooked.contains("not aligned"), "{crooked}");
-    let unknown = parse::module(".entry k() { frobnicate.u32 %r1, %r2; }").unwrap_err();
-    assert!(unknown.contains("frobnicate"), "{unknown}");
-    let part = "setp.eq.u32 %p1, %r1, 0; mov.b32 %z, 0; @%p1 mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32 \
-                {%d, %x, %y, %w}, {%z, %z}, {%z}, {%z, %z, %z, %z};";
-    assert!(try_run(part, &[[0; 3]; 32]).unwrap_err().contains("part of a warp"));
 }

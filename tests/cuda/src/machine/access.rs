@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::{Block, Outcome, list, operand};
+use super::{Block, Outcome, list, operand, space::aligned};
 use crate::{
     float,
     ptx::{
@@ -52,6 +52,7 @@ impl Block<'_> {
         let mut found = vec![0; self.threads * to.len()];
         let active = std::mem::take(&mut self.active);
         for &thread in &active {
+            aligned(addresses[thread], to.len() * width, thread)?;
             for index in 0..to.len() {
                 let value = self.read(addresses[thread] + (index * width) as u64, width, thread)?;
                 let value = if i.ty.is_signed() { signed(value, width) as u64 } else { value };
@@ -71,6 +72,7 @@ impl Block<'_> {
         let (from, width) = (list(operand(i, 1)?), i.ty.width());
         let addresses = self.fetch(operand(i, 0)?)?;
         let active = std::mem::take(&mut self.active);
+        active.iter().try_for_each(|&thread| aligned(addresses[thread], from.len() * width, thread))?;
         for (index, from) in from.iter().enumerate() {
             let row = self.fetch(from)?;
             for &thread in &active {
@@ -90,6 +92,9 @@ impl Block<'_> {
         let (ty, width) = (i.ty, i.ty.width());
         let known = ["add", "min", "max", "exch", "cas", "and", "or", "xor", "inc", "dec"];
         let what = known.iter().find(|word| i.modifiers.has(word)).ok_or("is an atomic that is not known")?;
+        if ty.is_float() && !["add", "exch"].contains(what) {
+            return Err("is an atomic that is not known for this type".to_owned());
+        }
         let addresses = self.fetch(operand(i, from)?)?;
         let b = self.fetch(operand(i, from + 1)?)?;
         let c = if *what == "cas" { self.fetch(operand(i, from + 2)?)? } else { Vec::new() };

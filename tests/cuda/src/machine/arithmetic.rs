@@ -14,9 +14,9 @@ use crate::{
     },
 };
 
-/// Subnormal f32 become zero where the instruction says so.
+/// Subnormal numbers become zero where the instruction says so.
 fn taken(x: f64, modifiers: &Modifiers, ty: Type) -> f64 {
-    if modifiers.ftz && ty == Type::F32 { float::flushed(x) } else { x }
+    if modifiers.ftz { float::flushed(x, ty) } else { x }
 }
 
 /// The exact result as the instruction stores it.
@@ -170,10 +170,13 @@ impl Block<'_> {
     /// Whether the comparison of an instruction holds for two registers of a type.
     fn compared(i: &Instruction, ty: Type) -> Outcome<impl Fn(u64, u64) -> bool> {
         let compare = i.modifiers.compare.ok_or("is a comparison that is not known")?;
-        let (width, ftz) = (ty.width(), i.modifiers.ftz && ty == Type::F32);
+        if ty.half().is_some() {
+            return Err("compares pairs, which this machine does not know".to_owned());
+        }
+        let (width, ftz) = (ty.width(), i.modifiers.ftz);
         let number = move |bits: u64| {
             let x = float::value(bits, ty);
-            if ftz { float::flushed(x) } else { x }
+            if ftz { float::flushed(x, ty) } else { x }
         };
         Ok(move |a: u64, b: u64| {
             let order = if ty.is_float() {
@@ -192,6 +195,11 @@ impl Block<'_> {
         let holds = Self::compared(i, i.ty)?;
         let (a, b) = (self.fetch(operand(i, 1)?)?, self.fetch(operand(i, 2)?)?);
         let third = i.operands.get(3).map(|third| self.fetch(third)).transpose()?;
+        if third.is_some() != i.modifiers.combine.is_some() {
+            return Err(
+                "has a third predicate and no word how to combine it, or the other way round".to_owned()
+            );
+        }
         let combined = |holds: bool, thread: usize| match (&third, i.modifiers.combine) {
             (Some(third), Some(logic)) => logic.of(holds, third[thread] != 0),
             _ => holds,
@@ -207,7 +215,14 @@ impl Block<'_> {
     /// `set`: 1.0 or all bits, where the comparison holds.
     pub(super) fn set(&mut self, i: &Instruction) -> Outcome {
         let holds = Self::compared(i, i.from)?;
-        let yes = if i.ty == Type::F32 { 1.0_f32.to_bits() } else { u32::MAX };
+        let yes = match i.ty {
+            Type::F32 => 1.0_f32.to_bits(),
+            Type::Unsigned(4) | Type::Signed(4) => u32::MAX,
+            _ => return Err("sets a type that this machine does not know".to_owned()),
+        };
+        if i.operands.len() != 3 {
+            return Err("combines its result, which this machine does not know".to_owned());
+        }
         self.map2(i, |a, b| if holds(a, b) { yes.into() } else { 0 })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Block, Outcome, operand};
 use crate::{
-    float::{self, Rounding},
+    float,
     ptx::{
         Instruction, Modifiers,
         types::{Type, cut, signed},
@@ -31,19 +31,22 @@ fn to_integer(x: f64, from: Type, ty: Type) -> u64 {
 
 fn of_float(bits: u64, ty: Type, from: Type, m: &Modifiers) -> u64 {
     let mut x = float::value(bits, from);
-    if m.ftz && (from == Type::F32 || ty == Type::F32) {
-        x = if from == Type::F32 { float::flushed(x) } else { x };
+    if m.ftz && from == Type::F32 {
+        x = float::flushed(x, from);
     }
     if let Some(how) = m.to_whole {
         x = float::to_whole(x, how);
     }
     if !ty.is_float() {
-        // Without a modifier, PTX asks for one; towards zero is what compilers write.
-        return to_integer(if m.to_whole.is_none() { x.trunc() } else { x }, from, ty);
+        return to_integer(x, from, ty);
     }
-    let mut x = float::round(x, ty, m.rounding);
+    kept(float::round(x, ty, m.rounding), ty, m)
+}
+
+/// A number that the format holds, as the modifiers leave it.
+fn kept(mut x: f64, ty: Type, m: &Modifiers) -> u64 {
     if m.ftz && ty == Type::F32 {
-        x = float::flushed(x);
+        x = float::flushed(x, ty);
     }
     if m.sat {
         x = if x.is_nan() { 0.0 } else { x.clamp(0.0, 1.0) };
@@ -60,14 +63,8 @@ fn of_integer(bits: u64, ty: Type, from: Type, m: &Modifiers) -> u64 {
         true => i128::from(signed(bits, width)),
         false => i128::from(cut(bits, width)),
     };
-    if ty == Type::F64 {
-        return (value as f64).to_bits();
-    }
     if ty.is_float() {
-        // More than 53 bits do not fit f64: the processor's own conversion rounds them once, to the nearest.
-        let exact = value.unsigned_abs() >> 53 == 0;
-        let x = if exact { float::round(value as f64, ty, m.rounding) } else { f64::from(value as f32) };
-        return float::bits(float::round(x, ty, Rounding::Nearest), ty);
+        return kept(float::of_whole(value, ty, m.rounding), ty, m);
     }
     let (least, largest) = range(ty);
     cut(if m.sat { value.clamp(least, largest) } else { value } as u64, ty.width())
@@ -80,6 +77,9 @@ impl Block<'_> {
             // The first operand becomes the upper half.
             operand(i, 2)?;
             return self.map2(i, |a, b| of_float(a, half, from, m) << 16 | of_float(b, half, from, m));
+        }
+        if from.is_float() && !ty.is_float() && m.to_whole.is_none() {
+            return Err("does not say how it rounds to a whole number".to_owned());
         }
         match from.is_float() {
             true => self.map1(i, |a| of_float(a, ty, from, m)),

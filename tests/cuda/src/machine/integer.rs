@@ -103,6 +103,10 @@ impl Block<'_> {
             _ => cut(product as u64, width),
         };
         let wider = if m.wide { 2 * width } else { width };
+        let saturates = matches!(i.op, Op::Add | Op::Subtract) && ty == Type::Signed(4);
+        if m.relu || m.ftz || (m.sat && !saturates) {
+            return Err("has a modifier that is not known for this type".to_owned());
+        }
         match i.op {
             Op::Add | Op::Subtract if m.sat => {
                 let sign = if i.op == Op::Add { 1 } else { -1 };

@@ -12,10 +12,10 @@
 //! Products are summed in f64 and rounded once. The order and rounding of a real unit are not documented. TF32 operands lose
 //! their 13 low bits, as on a GPU.
 
-use super::{Block, LANES, Outcome, list, operand};
+use super::{Block, LANES, Outcome, list, operand, space::aligned};
 use crate::{
     float::{self, Rounding},
-    ptx::{Instruction, Operand, types::Type},
+    ptx::{Instruction, Operand, modifiers, types::Type},
 };
 
 /// Low bits of a register that a TF32 unit does not read.
@@ -23,12 +23,19 @@ const TF32_IGNORED: u64 = 0x1fff;
 
 /// Rows, columns and inner dimension, as in `m16n8k8`.
 fn shape(i: &Instruction) -> Outcome<[usize; 3]> {
-    let parse = |word: &String| {
-        let (m, rest) = word.strip_prefix('m')?.split_once('n')?;
-        let (n, k) = rest.split_once('k')?;
-        Some([m.parse().ok()?, n.parse().ok()?, k.parse().ok()?])
-    };
-    i.modifiers.words.iter().find_map(parse).ok_or_else(|| "has no shape".to_owned())
+    i.modifiers.words.iter().find_map(|word| modifiers::shape(word)).ok_or_else(|| "has no shape".to_owned())
+}
+
+/// Factors and sums of `wmma`: others, as whole numbers and f64, have other arithmetic.
+fn is_known(shape: [usize; 3], factor: Type, sums: [Type; 2]) -> bool {
+    let inner = if factor == Type::Tf32 { 8 } else { 16 };
+    let shapes: &[[usize; 2]] =
+        if factor == Type::Tf32 { &[[16, 16]] } else { &[[16, 16], [32, 8], [8, 32]] };
+    let is_sum = |ty: &Type| *ty == Type::F32 || *ty == Type::F16 && factor == Type::F16;
+    matches!(factor, Type::F16 | Type::Bf16 | Type::Tf32)
+        && shape[2] == inner
+        && shapes.contains(&[shape[0], shape[1]])
+        && sums.iter().all(is_sum)
 }
 
 /// Types in the order of the text.
@@ -82,16 +89,23 @@ impl Block<'_> {
 
     pub(super) fn matrix_multiply(&mut self, i: &Instruction) -> Outcome {
         let ([m, n, k], types) = (shape(i)?, types(i));
-        let [d_type, a_type, _, c_type] = types[..] else { return Err("lacks types".to_owned()) };
+        let [d_type, a_type, b_type, c_type] = types[..] else { return Err("lacks types".to_owned()) };
         let pairs = matches!(a_type, Type::F16 | Type::Bf16);
+        let places: Vec<&String> =
+            i.modifiers.words.iter().filter(|word| ["row", "col"].contains(&word.as_str())).collect();
+        let is_sum = |ty: Type| ty == Type::F32 || ty == Type::F16 && a_type == Type::F16;
         let known = m == 16
             && n == 8
+            && places == ["row", "col"]
+            && a_type == b_type
+            && is_sum(c_type)
+            && is_sum(d_type)
             && match a_type {
                 Type::Tf32 => k == 4 || k == 8,
                 _ => pairs && (k == 8 || k == 16),
             };
         if !known {
-            return Err("is a shape that this machine does not know".to_owned());
+            return Err("is a shape or type that this machine does not know".to_owned());
         }
         let (count, step) = if pairs { (2, 8) } else { (1, 4) };
         // Place of a lane's number along K: register r of the inner dimension, number x of the register.
@@ -185,9 +199,12 @@ impl Block<'_> {
         // f16 factors are not named: the two types are D's and C's.
         let (d_type, a_type, c_type) = match types[..] {
             [d, c] => (d, Type::F16, c),
-            [d, a, _, c] => (d, a, c),
+            [d, a, b, c] if a == b => (d, a, c),
             _ => return Err("lacks types".to_owned()),
         };
+        if !is_known([m, n, k], a_type, [d_type, c_type]) {
+            return Err("is a shape or type that this machine does not know".to_owned());
+        }
         let [d, a, b, c] = [0, 1, 2, 3].map(|index| operand(i, index).map(list));
         let (d, a, b, c) = (d?, a?, b?, c?);
         for warp in self.warps()? {
@@ -217,6 +234,7 @@ impl Block<'_> {
         let (addresses, transposed) = (self.fetch(operand(i, 1)?)?, i.modifiers.has("trans"));
         for warp in self.warps()? {
             let first = warp * LANES;
+            rows(i, &addresses[first..first + LANES], registers.len())?;
             for (k, to) in registers.iter().enumerate() {
                 for lane in 0..LANES {
                     let mut value = 0;
@@ -238,6 +256,7 @@ impl Block<'_> {
         let (addresses, transposed) = (self.fetch(operand(i, 0)?)?, i.modifiers.has("trans"));
         for warp in self.warps()? {
             let first = warp * LANES;
+            rows(i, &addresses[first..first + LANES], registers.len())?;
             for (k, from) in registers.iter().enumerate() {
                 for lane in 0..LANES {
                     let value = self.register(from, first + lane)?;
@@ -251,6 +270,13 @@ impl Block<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether there is a register for each 8×8 matrix, and the address of each row is a multiple of its 16 bytes.
+fn rows(i: &Instruction, addresses: &[u64], registers: usize) -> Outcome {
+    let count = [1, 2, 4].into_iter().find(|count| i.modifiers.has(&format!("x{count}")));
+    let count = count.filter(|&count| count == registers).ok_or("has not one register for each matrix")?;
+    (0..8 * count).try_for_each(|lane| aligned(addresses[lane], 16, lane))
 }
 
 /// Places of a lane's four numbers in C and D.

@@ -18,7 +18,7 @@ use std::sync::{
 };
 
 use crate::{
-    memory::{self, Allocations},
+    memory::{self, Allocations, UNWRITTEN},
     ptx::{Entry, Instruction, Op, Operand, Special},
 };
 
@@ -118,6 +118,7 @@ impl<'a> Block<'a> {
             launch,
             threads,
             index: [0; 3],
+            // `run` fills them.
             registers: vec![0; entry.registers * threads],
             local: vec![0; entry.local_bytes * threads],
             shared: vec![0; entry.shared_bytes + launch.dynamic],
@@ -137,6 +138,9 @@ impl<'a> Block<'a> {
     pub fn run(&mut self, index: u64) -> Outcome {
         let [x, y, _] = self.launch.grid.map(u64::from);
         self.index = [index % x, index / x % y, index / x / y].map(|at| at as u32);
+        self.registers.fill(u64::from_ne_bytes([UNWRITTEN; 8]));
+        self.local.fill(UNWRITTEN);
+        self.shared.fill(UNWRITTEN);
         self.counters.fill(0);
         self.states.fill(State::Running);
         while let Some((at, others)) = self.choose() {

@@ -22,16 +22,22 @@ pub(super) enum Place<'b> {
     Parameter(&'b [u8]),
 }
 
+/// An access of `bytes` has to start at a multiple of them, that of a vector at a multiple of the whole vector.
+pub(super) fn aligned(address: u64, bytes: usize, thread: usize) -> Outcome {
+    match address.is_multiple_of(bytes as u64) {
+        true => Ok(()),
+        false => {
+            Err(format!("reaches {bytes} bytes at {address:#x} (thread {thread}), which are not aligned"))
+        }
+    }
+}
+
 impl Block<'_> {
     /// What `bytes` at `address` mean for a thread.
     pub(super) fn place(&mut self, address: u64, bytes: usize, thread: usize) -> Outcome<Place<'_>> {
         let outside =
             || format!("reaches {bytes} bytes at {address:#x} (thread {thread}), which nobody allocated");
-        if !address.is_multiple_of(bytes as u64) {
-            return Err(format!(
-                "reaches {bytes} bytes at {address:#x} (thread {thread}), which are not aligned"
-            ));
-        }
+        aligned(address, bytes, thread)?;
         if address >= 1 << 32 {
             self.check(address, bytes).ok_or_else(outside)?;
             return Ok(Place::Global(address as *mut u8));

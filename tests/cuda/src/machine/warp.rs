@@ -80,6 +80,9 @@ impl Block<'_> {
 
     /// `redux.sync` of 32-bit whole numbers.
     pub(super) fn reduce(&mut self, i: &Instruction) -> Outcome {
+        if i.ty.is_float() {
+            return Err("is a reduction that is not known for this type".to_owned());
+        }
         let row = self.fetch(operand(i, 1)?)?;
         let what = i.modifiers.words.iter().map(String::as_str).find(|word| *word != "sync").unwrap_or("");
         let is_signed = i.ty.is_signed();

@@ -1,11 +1,10 @@
 //! One statement → one [`Instruction`].
 
 use super::{
-    Instruction, Modifiers, Op, Operand,
+    Instruction, Op, Operand, modifiers,
     parse::{Names, split},
-    types::{Compare, Logic, Type},
+    types::Type,
 };
-use crate::float::Rounding;
 
 /// A number as PTX writes it: decimal, hexadecimal, or the bits of a float (`0f…`, `0d…`).
 #[must_use]
@@ -89,39 +88,10 @@ fn op(name: &str, words: &[&str]) -> Option<Op> {
     })
 }
 
-fn modifiers(op: Op, words: &[&str]) -> Modifiers {
-    let mut found =
-        Modifiers { words: words.iter().map(|&word| word.to_owned()).collect(), ..Modifiers::default() };
-    let compares = matches!(op, Op::SetPredicate | Op::Set);
-    for (index, word) in words.iter().enumerate() {
-        match *word {
-            "rn" => found.rounding = Rounding::Nearest,
-            "rz" => found.rounding = Rounding::Zero,
-            "rm" => found.rounding = Rounding::Down,
-            "rp" => found.rounding = Rounding::Up,
-            "rna" => found.rounding = Rounding::NearestAway,
-            "rni" => found.to_whole = Some(Rounding::Nearest),
-            "rzi" => found.to_whole = Some(Rounding::Zero),
-            "rmi" => found.to_whole = Some(Rounding::Down),
-            "rpi" => found.to_whole = Some(Rounding::Up),
-            "ftz" => found.ftz = true,
-            "sat" => found.sat = true,
-            "relu" => found.relu = true,
-            "wide" => found.wide = true,
-            "hi" if !compares => found.hi = true,
-            "NaN" => found.nan = true,
-            word if compares && index == 0 => found.compare = Compare::parse(word),
-            word if compares => found.combine = found.combine.or(Logic::parse(word)),
-            _ => (),
-        }
-    }
-    found
-}
-
 /// The instruction, and the label that it jumps to.
 ///
 /// # Errors
-/// An instruction or operand that is not known, with its text.
+/// An instruction, modifier or operand that is not known, with its text.
 pub fn instruction(text: &str, names: &mut Names) -> Result<(Instruction, Option<String>), String> {
     let mut rest = text;
     let mut guard = None;
@@ -153,7 +123,11 @@ pub fn instruction(text: &str, names: &mut Names) -> Result<(Instruction, Option
             }
         }
     }
-    let modifiers = modifiers(op, &words);
+    // The machine holds all threads of a block at a barrier, whatever its number.
+    if op == Op::Barrier && operands.len() != 1 {
+        return Err(format!("a barrier for some threads of a block is not known: `{text}`"));
+    }
+    let modifiers = modifiers::read(op, &words).map_err(|error| format!("{error}: `{text}`"))?;
     let instruction =
         Instruction { op, ty, from, modifiers, operands, guard, target: 0, text: full.to_owned() };
     Ok((instruction, label))

@@ -1,6 +1,7 @@
 //! PTX: text → [`Module`], with every instruction decoded once.
 
 pub mod decode;
+pub mod modifiers;
 pub mod parse;
 pub mod types;
 

@@ -136,7 +136,7 @@ fn declare(text: &str, names: &mut Names, shared: &mut usize) -> Result<(), Stri
         }
     } else {
         let bytes = found.width * found.count.unwrap_or(1);
-        let address = memory::allocate(bytes);
+        let address = memory::zeroed(bytes);
         for (index, value) in split(found.values, ',').into_iter().enumerate() {
             let value = decode::number(value).ok_or_else(|| format!("`{value}` in `{text}`"))?.to_le_bytes();
             let at = (address + (index * found.width) as u64) as *mut u8;
@@ -227,7 +227,9 @@ fn statements(body: &str) -> Vec<&str> {
         let ends = match c {
             ';' => true,
             ':' => {
-                let is_label = !text.is_empty() && !text.contains([' ', '\t', '%', '[', '{']);
+                // Modifiers have two colons, as `.L1::evict_last`.
+                let single = !body[..at].ends_with(':') && !body[at + 1..].starts_with(':');
+                let is_label = single && !text.is_empty() && !text.contains([' ', '\t', '%', '[', '{']);
                 if is_label {
                     found.push(body[from..=at].trim());
                 }

@@ -27,7 +27,6 @@ impl Type {
             "b16" => Self::Bits(2),
             "b32" => Self::Bits(4),
             "b64" => Self::Bits(8),
-            "b128" => Self::Bits(16),
             "u8" => Self::Unsigned(1),
             "u16" => Self::Unsigned(2),
             "u32" => Self::Unsigned(4),
