@@ -21,8 +21,8 @@ use burn::tensor::Device;
 
 use crate::{
     choose::Choice,
-    config::{Experiment, Weights, retrofit::Beside},
-    data::{self, DataConfig, Description, Loaded, Seen, Table, Task, sources::clusters},
+    config::{Experiment, OutputVariance, Weights, retrofit::Beside},
+    data::{self, DataConfig, Description, Loaded, Seen, Table, Targets, Task, sources::clusters},
     error::Error,
     export::{artifact, backbone, int8, retrofit},
     learn::{
@@ -33,14 +33,14 @@ use crate::{
     },
     measure::{
         alarms::broken,
-        assessed::assess,
+        assessed::{Assessments, assess},
         comparison::{Comparison, compare},
         cost,
-        evaluate::{Evaluation, TaskScores, evaluate, truth_coverage},
+        evaluate::{TaskScores, evaluate, truth_coverage},
         parity::{Parity, Twice},
         worth::useless,
     },
-    model::codebook::Codebook,
+    model::{codebook::Codebook, network::Output},
     report::folder::{self, CHECKPOINT},
     run::Run,
 };
@@ -166,27 +166,40 @@ pub fn run(
             continue;
         }
         let mut model = made.export(&experiment, &description, &seen).map_err(Error::of(Error::Export))?;
-        let floats = model.clone();
+        let mut floats = None;
         if experiment.weights == Some(Weights::Int8) {
             let rows = calibration_rows(&experiment, &description, &seen);
-            model = int8::quantised(&model, Some(&rows)).map_err(Error::of(Error::Export))?;
+            let bytes = int8::quantised(&model, Some(&rows)).map_err(Error::of(Error::Export))?;
+            floats = Some(std::mem::replace(&mut model, bytes));
         }
 
         let task = sealed.open(seen);
-        let (scores, mut evaluation) =
-            made.measure(&experiment.data, &task, &options.device).map_err(Error::of(Error::Measuring))?;
+        // All that is told about the model comes from its file; the trainer's own scores are there for parity.
         let assessments = assess(&model, &task).map_err(Error::of(Error::Measuring))?;
-        evaluation.scores = assessments.reports(&task).map_err(Error::of(Error::Measuring))?;
-        // What a reader wants first: how well the score does that verdicts are about.
-        evaluation.report.clone_from(&evaluation.scores[0]);
-        evaluation.alarms.clone_from(&assessments.alarms);
+        let trainer = made.scores(&task, &options.device).map_err(Error::of(Error::Measuring))?;
         // Weights in bytes differ from the trainer's on purpose: those that were rounded are compared with it.
-        let parity = made.agreement(&floats, &task, &scores).map_err(|error| {
+        let rounded = floats.map(|floats| assess(&floats, &task)).transpose();
+        let rounded = rounded.map_err(Error::of(Error::Measuring))?;
+        let parity = agreement(&trainer, rounded.as_ref().unwrap_or(&assessments)).map_err(|error| {
             let names = &description.input_names;
             let cause = task.offsets(names).or_else(|| task.inexact(names));
             let error = cause.map_or(error, |cause| anyhow!("float32 cannot compute this model: {cause}"));
             Error::Export(error.into())
         })?;
+        let (scores, codebook) = (assessments.scores(), made.codebook());
+        let noise = made.noise(&task, &trainer).map_err(Error::of(Error::Measuring))?;
+        let mut evaluation = evaluate(&codebook.priors, noise.as_ref(), &task, &scores)
+            .map_err(Error::of(Error::Measuring))?;
+        if let (DataConfig::RegressionClusters(_), Some(interval)) =
+            (&experiment.data, &mut evaluation.interval)
+        {
+            let truth = |x: &[f32]| clusters::truth(x[0]);
+            interval.truth = Some(truth_coverage(&task, &scores, interval.scale, truth));
+        }
+        evaluation.scores = assessments.reports(&task).map_err(Error::of(Error::Measuring))?;
+        // What a reader wants first: how well the score does that verdicts are about.
+        evaluation.report.clone_from(&evaluation.scores[0]);
+        evaluation.alarms.clone_from(&assessments.alarms);
         let comparison = match options.baselines {
             true => compare(&experiment, &task, &setting).map_err(Error::of(Error::Measuring))?,
             false => Comparison::default(),
@@ -202,7 +215,6 @@ pub fn run(
             listener.warning(&warning);
             warnings.push(warning);
         }
-        let codebook = made.codebook();
         let (learnt, choice) = match made {
             Made::Learnt(learnt) => (Some(*learnt), None),
             Made::Computed(made) => (None, Some(made.choice)),
@@ -300,32 +312,29 @@ impl Made {
         retrofit::beside(artifact::spec(&learnt.trained, info), &views, (*alone, *form), calibration)
     }
 
-    /// Scores of all inputs, and what they are worth.
-    fn measure(&self, data: &DataConfig, task: &Task, device: &Device) -> Result<(TaskScores, Evaluation)> {
-        let learnt = match self {
-            Self::Learnt(learnt) => learnt,
-            Self::Computed(made) => return without_gradients::measure(made, task),
-        };
-        let scores = TaskScores::of(task, |inputs| learnt.trained.score(inputs, device))?;
-        let mut evaluation = evaluate(&learnt.trained, task, &scores)?;
-        if let (DataConfig::RegressionClusters(_), Some(interval)) = (data, &mut evaluation.interval) {
-            let truth = |x: &[f32]| clusters::truth(x[0]);
-            interval.truth = Some(truth_coverage(task, &scores, interval.scale, truth));
+    /// The scores that parity compares with the file's: of the network that learned, or computed in float64.
+    fn scores(&self, task: &Task, device: &Device) -> Result<TaskScores> {
+        match self {
+            Self::Learnt(learnt) => Ok(TaskScores::of(task, |inputs| learnt.trained.score(inputs, device))?),
+            Self::Computed(made) => without_gradients::exact(&made.fitted, task),
         }
-        Ok((scores, evaluation))
     }
 
-    /// How a device that runs the model file agrees with the trainer; a disagreement is an error.
-    fn agreement(&self, model: &[u8], task: &Task, scores: &TaskScores) -> Result<Parity> {
-        let twice = match self {
-            Self::Learnt(_) => Twice::new(model, task, scores)?,
-            Self::Computed(made) => {
-                Twice::new(&made.bytes, task, &without_gradients::exact(&made.fitted, task)?)?
-            }
+    /// The variance of each prediction for test rows, where the network learned one. The file stores predictions alone, so the
+    /// variance is the one number that comes from the trainer's scores.
+    fn noise(&self, task: &Task, trainer: &TaskScores) -> Result<Option<Table>> {
+        let (Self::Learnt(learnt), Targets::Regression(_)) = (self, &task.test.targets) else {
+            return Ok(None);
         };
-        let parity = twice.parity()?;
-        parity.check()?;
-        Ok(parity)
+        match learnt.trained.output {
+            Output::Classes(_) => bail!("a classifier cannot be measured on numbers"),
+            Output::Regression(_, OutputVariance::Unit) => Ok(None),
+            Output::Regression(..) => {
+                let mut noise = learnt.trained.noise(&trainer.test);
+                noise.values.iter_mut().for_each(|std| *std *= *std);
+                Ok(Some(noise))
+            }
+        }
     }
 
     fn codebook(&self) -> Codebook {
@@ -334,6 +343,13 @@ impl Made {
             Self::Computed(made) => made.fitted.codebook(),
         }
     }
+}
+
+/// How well the file's scores agree with the trainer's; a disagreement is an error.
+fn agreement(trainer: &TaskScores, file: &Assessments) -> Result<Parity> {
+    let parity = Twice::new(trainer, file).parity()?;
+    parity.check()?;
+    Ok(parity)
 }
 
 /// The rows that calibrate a file: where a computed model shaped its tails with some, the others.

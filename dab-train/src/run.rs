@@ -24,11 +24,11 @@ pub struct Run {
     pub evaluation: Evaluation,
     /// The baselines' measures on the same data.
     pub comparison: Comparison,
-    /// The uncertainty of every held-out, test and OOD input.
+    /// u, nearest code and outputs of every held-out, test and OOD input, as `model` gives them on a device.
     pub scores: TaskScores,
-    /// What `model` itself says about the same inputs, channel by channel.
+    /// All that `model` says about the same inputs, channel by channel.
     pub assessments: Assessments,
-    /// How `scores` agree with those of `model`, as a device computes them.
+    /// How well the trainer's own scores agree with the device's.
     pub parity: Parity,
     /// The data, as the bottleneck saw them.
     pub task: Task,

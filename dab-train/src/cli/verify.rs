@@ -13,6 +13,7 @@ use crate::{
     export::model_file::ModelFile,
     learn::{self, run::Setting},
     measure::{
+        assessed::assess,
         evaluate::TaskScores,
         parity::{PARITY, Parity, REFUSED, Twice},
     },
@@ -97,7 +98,7 @@ fn score_twice(artifact: &ModelFile, folder: &Path, device: DeviceChoice) -> Res
     let (takes, has) = (artifact.model()?.shape().inputs, task.train.inputs.cols);
     ensure!(takes == has, "the model takes {takes} numbers, the run's inputs have {has}");
     let scores = TaskScores::of(&task, |inputs| learnt.trained.score(inputs, &device))?;
-    Ok((Twice::new(artifact.bytes(), &task, &scores)?, false))
+    Ok((Twice::new(&scores, &assess(artifact.bytes(), &task)?), false))
 }
 
 /// One line a set, then the AUROCs, then all together.

@@ -1,4 +1,4 @@
-//! The part of the corridor for a model that is computed: choose → fit → export, and its scores.
+//! The part of the corridor for a model that is computed: choose → fit → export, and its distances in float64.
 
 use std::{path::Path, time::Duration};
 
@@ -13,12 +13,9 @@ use crate::{
     },
     config::{Experiment, Weights, retrofit::Retrofit},
     data::{Description, Seen, Targets, Task, count_labels},
-    export::{artifact, device, head, int8, retrofit},
+    export::{artifact, head, int8, retrofit},
     learn::retrofit::{Affine, Retrofitted, classes},
-    measure::{
-        evaluate::{Evaluation, TaskScores, evaluate_scores},
-        parity::Twice,
-    },
+    measure::{assessed::assess, evaluate::TaskScores, parity::Twice},
     model::snapshot::Scores,
 };
 
@@ -33,7 +30,7 @@ const STRING: usize = 4;
 pub struct Made {
     pub fitted: Retrofitted,
     pub choice: Choice,
-    /// `model.dab`.
+    /// `model.dab`, its weights as floats.
     pub bytes: Vec<u8>,
 }
 
@@ -155,13 +152,6 @@ fn stored(
     retrofit::artifact(fitted, calibration, info)
 }
 
-/// Scores of all inputs by the file, and what they are worth.
-pub fn measure(made: &Made, task: &Task) -> Result<(TaskScores, Evaluation)> {
-    let scores = TaskScores::of(task, |inputs| device::scores(&made.bytes, inputs))?;
-    let evaluation = evaluate_scores(&made.fitted.codebook().priors, None, task, &scores)?;
-    Ok((scores, evaluation))
-}
-
 /// Distances from the codes of the base view, in float64.
 pub fn exact(fitted: &Retrofitted, task: &Task) -> Result<TaskScores> {
     let base = &fitted.views[0];
@@ -182,5 +172,5 @@ pub fn twice(experiment: &Experiment, task: Task, artifact: &[u8]) -> Result<Twi
         head.weight = rounded(&head.weight, columns);
     }
     let task = sealed.open(seen);
-    Twice::new(artifact, &task, &exact(&fitted, &task)?)
+    Ok(Twice::new(&exact(&fitted, &task)?, &assess(artifact, &task)?))
 }

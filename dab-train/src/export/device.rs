@@ -9,7 +9,6 @@ use nalgebra::DMatrix;
 
 use crate::{
     data::Table,
-    model::snapshot::Scores,
     support::{parallel::map_blocks, simd::Widest},
 };
 
@@ -73,25 +72,5 @@ pub fn encoded(artifact: &[u8], inputs: &Table) -> Result<Vec<Encoded>> {
             Spread::Identity => Vec::new(),
         };
         Ok(Encoded { mean: gaussian.mean.to_vec(), cov })
-    })
-}
-
-pub fn scores(artifact: &[u8], inputs: &Table) -> Result<Scores> {
-    let bytes = AlignedBytes::from(artifact);
-    let model = bytes.model()?;
-    let (shape, isa) = (model.shape(), Widest::detect());
-    let found = each_row(&model, inputs, |_, row, scratch| {
-        let mut outputs = vec![0.0; shape.outputs];
-        let assessment = model.predict_on(isa, row, &mut outputs, scratch)?;
-        let latent = model.encode(row, scratch)?.mean.to_vec();
-        Ok((assessment, outputs, latent))
-    })?;
-    let shaped = |cols, values| Table { rows: inputs.rows, cols, values };
-    Ok(Scores {
-        uncertainty: found.iter().map(|(said, ..)| said.uncertainty).collect(),
-        code: found.iter().map(|(said, ..)| said.nearest as u32).collect(),
-        outputs: shaped(shape.outputs, found.iter().flat_map(|(_, outputs, _)| outputs).copied().collect()),
-        latent: shaped(shape.dim, found.iter().flat_map(|(.., latent)| latent).copied().collect()),
-        ..Scores::default()
     })
 }

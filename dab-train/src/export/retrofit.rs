@@ -262,6 +262,7 @@ mod tests {
     use crate::{
         config::retrofit::{Norm, ViewConfig},
         data::{Split, Targets},
+        export::artifact::scores as uncertainties,
         support::random::Random,
     };
 
@@ -355,7 +356,7 @@ mod tests {
             let file = AlignedBytes::from(&*bytes);
             let held = file.model().unwrap();
             assert!(held.has_rest(0) && held.has_rest(1) && !held.has_rest(2) && held.shape().dim == 3);
-            let device = device::scores(&bytes, &held_out.inputs).unwrap().uncertainty;
+            let device = uncertainties(&bytes, &held_out.inputs).unwrap();
             let (exact, latent) =
                 (model.views[0].exact(&held_out.inputs), model.views[0].latent(&held_out.inputs));
             let fast = model.views[0].codes.uncertainty(&latent, model.views[0].alpha);
@@ -387,8 +388,8 @@ mod tests {
         let said = device::assessments(&bytes, &far).unwrap();
         assert_eq!(said[0].verdict, Some(dab_core::Verdict::Unfamiliar));
         let (device, exact) =
-            (device::scores(&bytes, &held_out.inputs).unwrap(), model.views[0].exact(&held_out.inputs));
-        for (a, b) in device.uncertainty.iter().zip(exact) {
+            (uncertainties(&bytes, &held_out.inputs).unwrap(), model.views[0].exact(&held_out.inputs));
+        for (a, b) in device.iter().zip(exact) {
             assert!((a - b).abs() <= 1e-4 * b.max(1.0), "{a} {b}");
         }
         // Without calibration rows there are scores and no p-values.

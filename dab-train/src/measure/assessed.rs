@@ -1,6 +1,7 @@
-//! What the model file itself says about test and OOD rows, computed as a device computes it, and what that is worth.
+//! What the model file itself says about held-out, test and OOD rows, computed as a device computes it, and what that is worth.
 //!
-//! `model.dab` + `Task` → [`Assessments`] → one `ScoreReport` per channel, false alarms → metrics.json, the report.
+//! `model.dab` + `Task` → [`Assessments`] → one `ScoreReport` per channel, false alarms; u, codes and outputs for all other
+//! measures → metrics.json, scores.csv, the report.
 //!
 //! ```text
 //! unfamiliarity U: finds strangers     ambiguity A: finds errors     uncertainty u (E6): the distance alone
@@ -12,11 +13,13 @@ use dab_core::{Assessment, Model, Task as Kind, Verdict, artifact::AlignedBytes}
 use super::{
     alarms::AlarmRate,
     baselines::logits,
+    evaluate::TaskScores,
     metrics::{ScoreReport, Scored, classification},
 };
 use crate::{
     data::{Table, Task},
     export::device,
+    model::snapshot::Scores,
     support::simd::Widest,
 };
 
@@ -107,6 +110,16 @@ impl JudgedSet {
         let values = self.rows.iter().flat_map(|row| row.outputs.iter().copied()).collect();
         Table { rows: self.rows.len(), cols, values }
     }
+
+    /// u, nearest code and outputs of every row.
+    fn scores(&self) -> Scores {
+        Scores {
+            uncertainty: self.each(|row| Some(row.said.uncertainty)),
+            code: self.each(|row| Some(row.said.nearest as u32)),
+            outputs: self.outputs(),
+            ..Scores::default()
+        }
+    }
 }
 
 /// What the model says about all sets of a task.
@@ -166,6 +179,12 @@ pub fn scored(
 }
 
 impl Assessments {
+    /// u, nearest codes and outputs of all sets.
+    pub fn scores(&self) -> TaskScores {
+        let ood = self.ood.iter().map(|set| (set.name.clone(), set.scores()));
+        TaskScores { held_out: self.held_out.scores(), test: self.test.scores(), ood: ood.collect() }
+    }
+
     /// What each channel finds: strangers in the OOD sets, and errors of the decoder among the test rows. The first is of the
     /// score that the verdict judges.
     pub fn reports(&self, task: &Task) -> Result<Vec<ScoreReport>> {

@@ -1,6 +1,6 @@
-//! What a trained model is worth on its task.
+//! What a model is worth on its task.
 //!
-//! `Snapshot` + `Task` → [`evaluate`] → `Evaluation`: detection of each OOD set and of errors, accuracy or RMSE, and for
+//! `TaskScores` of the model file + `Task` → [`evaluate`] → `Evaluation`: detection of each OOD set and of errors, accuracy or RMSE, and for
 //! regression the interval that u gives.
 //!
 //! ```text
@@ -19,12 +19,8 @@ use super::{
     metrics::{Classification, Regression, ScoreReport, Scored, classification, regression},
 };
 use crate::{
-    config::OutputVariance,
     data::{INTERVAL_SHARE, Table, Targets, Task},
-    model::{
-        network::Output,
-        snapshot::{Scores, Snapshot},
-    },
+    model::snapshot::Scores,
 };
 
 /// Half-width of an interval in scaled uncertainties.
@@ -150,25 +146,8 @@ fn inside(scores: &Scores, targets: &Table, scale: f64) -> f64 {
     regression::coverage(&predictions(scores, targets.cols).values, &wide, &targets.values)
 }
 
-/// Measures a run.
-pub fn evaluate(trained: &Snapshot, task: &Task, scores: &TaskScores) -> Result<Evaluation> {
-    let noise = match (&task.test.targets, trained.output) {
-        (Targets::Regression(_), Output::Classes(_)) => {
-            anyhow::bail!("a classifier cannot be measured on numbers")
-        }
-        (Targets::Regression(_), Output::Regression(_, variance)) if variance != OutputVariance::Unit => {
-            let mut noise = trained.noise(&scores.test);
-            noise.values.iter_mut().for_each(|std| *std *= *std);
-            Some(noise)
-        }
-        _ => None,
-    };
-    evaluate_scores(&trained.codebook.priors, noise.as_ref(), task, scores)
-}
-
-/// Measures scores, wherever they come from: `usage` are the priors of the codes, `noise` the variance of each prediction
-/// where one is known.
-pub fn evaluate_scores(
+/// Measures scores: `usage` are the priors of the codes, `noise` the variance of each prediction where one is known.
+pub fn evaluate(
     usage: &[f32],
     noise: Option<&Table>,
     task: &Task,

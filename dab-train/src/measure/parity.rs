@@ -1,6 +1,6 @@
 //! Whether the device agrees with the trainer.
 //!
-//! The trainer's `TaskScores` + `model.dab` → `Twice` (every input scored by both) → `Parity`.
+//! The trainer's `TaskScores` + the `Assessments` of `model.dab` → `Twice` (every input scored by both) → `Parity`.
 //!
 //! ```text
 //! |u_device − u_trainer| / max(u_trainer, 1 nat)        ≤ 1e-4 agrees        ≤ 1e-2 is told        above is refused
@@ -11,17 +11,16 @@
 //!
 //! It runs at the end of every training, and as `dab verify` whenever somebody asks.
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Result, anyhow};
 use dab_core::parts::LARGEST;
 use serde::Serialize;
 
-use super::{evaluate::TaskScores, metrics::auroc};
-use crate::{
-    data::{Table, Task},
-    error::Error,
-    export::artifact,
-    model::snapshot::Scores,
+use super::{
+    assessed::{Assessments, JudgedSet},
+    evaluate::TaskScores,
+    metrics::auroc,
 };
+use crate::{error::Error, model::snapshot::Scores};
 
 /// Where the trainer's and the device's u may differ, relative to u or to one nat, whichever is more: a
 /// distance below a nat is a small difference of terms of several nats in both.
@@ -121,9 +120,9 @@ impl Parity {
 }
 
 impl Pair {
-    fn new(name: &str, artifact: &[u8], inputs: &Table, scores: &Scores) -> Result<Self> {
-        let device = artifact::scores(artifact, inputs).with_context(|| format!("the {name} inputs"))?;
-        Ok(Self { name: name.to_owned(), trainer: scores.uncertainty.clone(), device })
+    fn new(trainer: &Scores, device: &JudgedSet) -> Self {
+        let (name, trainer) = (device.name.clone(), trainer.uncertainty.clone());
+        Self { name, trainer, device: device.each(|row| Some(row.said.uncertainty)) }
     }
 
     /// How well the two agree on this set.
@@ -133,17 +132,11 @@ impl Pair {
 }
 
 impl Twice {
-    /// Scores the task's inputs with the artifact, beside the trainer's `scores`.
-    pub fn new(artifact: &[u8], task: &Task, scores: &TaskScores) -> Result<Self> {
-        let own = [
-            ("held-out", &task.held_out.inputs, &scores.held_out),
-            ("test", &task.test.inputs, &scores.test),
-        ];
-        let ood = task.ood.iter().zip(&scores.ood);
-        let ood = ood.map(|((name, inputs), (_, scores))| (name.as_str(), inputs, scores));
-        let sets = own.into_iter().chain(ood);
-        let pairs = sets.map(|(name, inputs, scores)| Pair::new(name, artifact, inputs, scores));
-        Ok(Self(pairs.collect::<Result<_>>()?))
+    /// The trainer's scores of a task beside those of the file.
+    pub fn new(trainer: &TaskScores, device: &Assessments) -> Self {
+        let own = [(&trainer.held_out, &device.held_out), (&trainer.test, &device.test)];
+        let ood = trainer.ood.iter().map(|(_, scores)| scores).zip(&device.ood);
+        Self(own.into_iter().chain(ood).map(|(trainer, device)| Pair::new(trainer, device)).collect())
     }
 
     /// AUROC of test against each OOD set: by name, the trainer's and the device's.

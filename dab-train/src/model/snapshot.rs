@@ -92,9 +92,9 @@ pub struct Scores {
     pub assignment: Table,
     /// D_κ(x), `rows × codes`; empty when a device scored.
     pub distances: Table,
-    /// μ(x), `rows × dim`.
+    /// μ(x), `rows × dim`; empty when a device scored.
     pub latent: Table,
-    /// Logits, or predictions in the targets' own units (of a learned variance: then ln σ² too, standardised).
+    /// Logits, or predictions in the targets' own units (of a learned variance: then the trainer's ln σ² too, standardised).
     pub outputs: Table,
 }
 

@@ -22,8 +22,8 @@ use crate::{
     data::{Table, Targets},
     export::model_file::ModelFile,
     learn::checkpoint,
-    measure::assessed::JudgedSet,
-    model::{snapshot::Scores, weights},
+    measure::assessed::{Judged, JudgedSet},
+    model::weights,
     run::Run,
     support::files::save,
 };
@@ -113,47 +113,46 @@ const SCORES: &str = "split,row,name,uncertainty,unfamiliarity,p_value,verdict,c
 fn write_scores(run: &Run, path: &Path) -> Result<()> {
     let mut csv = csv::Writer::from_writer(Vec::new());
     csv.write_record(SCORES.split(','))?;
-    let (task, scores, assessments) = (&run.task, &run.scores, &run.assessments);
+    let (task, assessments) = (&run.task, &run.assessments);
     let classes = match &task.train.targets {
         Targets::Classes { count, .. } => Some(ModelFile::from_bytes(&run.model)?.class_names(*count)),
         Targets::Regression(_) => None,
     };
-    let mut split =
-        |name: &str, scores: &Scores, targets: Option<&Targets>, judged: &JudgedSet, names: &[String]| {
-            let outputs = scores.outputs.largest();
-            let class = |class: usize| classes.as_ref().and_then(|names| names.get(class)).cloned();
-            let number = |number: Option<f32>| number.map_or_else(String::new, |number| number.to_string());
-            for row in 0..scores.uncertainty.len() {
-                let target = match targets {
-                    Some(Targets::Classes { labels, .. }) => class(labels[row] as usize).unwrap_or_default(),
-                    Some(Targets::Regression(values)) => first(values, row),
-                    None => String::new(),
-                };
-                let output = match &classes {
-                    Some(_) => class(outputs[row] as usize).unwrap_or_default(),
-                    None => first(&scores.outputs, row),
-                };
-                let own = &judged.rows[row].said;
-                csv.write_record([
-                    name,
-                    &(row + 1).to_string(),
-                    names.get(row).map_or("", String::as_str),
-                    &scores.uncertainty[row].to_string(),
-                    &number(Some(own.score()).filter(|_| assessments.channels)),
-                    &number(own.p_value),
-                    own.verdict.map_or("", Verdict::name),
-                    &scores.code[row].to_string(),
-                    &target,
-                    &output,
-                ])?;
-            }
-            anyhow::Ok(())
-        };
+    let mut split = |name: &str, targets: Option<&Targets>, judged: &JudgedSet, names: &[String]| {
+        let outputs = judged.outputs();
+        let likeliest = outputs.largest();
+        let class = |class: usize| classes.as_ref().and_then(|names| names.get(class)).cloned();
+        let number = |number: Option<f32>| number.map_or_else(String::new, |number| number.to_string());
+        for (row, Judged { said: own, .. }) in judged.rows.iter().enumerate() {
+            let target = match targets {
+                Some(Targets::Classes { labels, .. }) => class(labels[row] as usize).unwrap_or_default(),
+                Some(Targets::Regression(values)) => first(values, row),
+                None => String::new(),
+            };
+            let output = match &classes {
+                Some(_) => class(likeliest[row] as usize).unwrap_or_default(),
+                None => first(&outputs, row),
+            };
+            csv.write_record([
+                name,
+                &(row + 1).to_string(),
+                names.get(row).map_or("", String::as_str),
+                &own.uncertainty.to_string(),
+                &number(Some(own.score()).filter(|_| assessments.channels)),
+                &number(own.p_value),
+                own.verdict.map_or("", Verdict::name),
+                &own.nearest.to_string(),
+                &target,
+                &output,
+            ])?;
+        }
+        anyhow::Ok(())
+    };
     let rows = &run.rows;
-    split("held_out", &scores.held_out, Some(&task.held_out.targets), &assessments.held_out, &rows.held_out)?;
-    split("test", &scores.test, Some(&task.test.targets), &assessments.test, &rows.test)?;
-    for (at, ((name, scores), judged)) in scores.ood.iter().zip(&assessments.ood).enumerate() {
-        split(name, scores, None, judged, rows.ood.get(at).map_or(&[], Vec::as_slice))?;
+    split("held_out", Some(&task.held_out.targets), &assessments.held_out, &rows.held_out)?;
+    split("test", Some(&task.test.targets), &assessments.test, &rows.test)?;
+    for (at, judged) in assessments.ood.iter().enumerate() {
+        split(&judged.name, None, judged, rows.ood.get(at).map_or(&[], Vec::as_slice))?;
     }
     save(path, csv.into_inner()?)
 }

@@ -1,5 +1,6 @@
 //! The folder of a run: one owner at a time, nothing replaced unasked, every input by its name.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -7,8 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use dab_train::internals::support::random::Random;
+
 use crate::light::light;
 use crate::{dab, folder, refusal, table, text};
+
+/// Differences of f32 numbers are exact or rounded once; their sums are in f64.
+const ROUNDING: f64 = 1e-5;
 
 /// `dab` with these words, split at spaces.
 pub(crate) fn say(folder: &Path, words: &str) -> std::process::Output {
@@ -156,4 +162,118 @@ fn scores_name_every_row_and_judge_it() {
         "{far:?}"
     );
     assert!(text(say(&folder, "train --help")).contains("backbone.safetensors"));
+}
+
+/// Three classes that overlap, and a number that follows them with noise.
+fn blurred(folder: &Path) {
+    let mut random = Random::new(6, "blurred");
+    let line = |i: usize| {
+        let class = i % 3;
+        let at = [class as f64, -((class * class) as f64) / 2.0];
+        let [a, b, noise] = [at[0], at[1], 0.0].map(|centre| centre + 1.2 * random.normal());
+        format!("{a},{b},{},{}\n", ["x", "y", "z"][class], 50.0 * at[0] + noise)
+    };
+    let text = std::iter::once("a,b,kind,size\n".to_owned()).chain((0..3000).map(line)).collect::<String>();
+    std::fs::write(folder.join("rows.csv"), text).unwrap();
+}
+
+/// Rows of scores.csv beside what `dab score` says of the same row. Their u and codes must be equal.
+struct Shipped {
+    scores: Vec<BTreeMap<String, String>>,
+    said: Vec<BTreeMap<String, String>>,
+    metrics: serde_json::Value,
+}
+
+impl Shipped {
+    fn new(folder: &Path) -> Self {
+        let records = |text: &str| -> Vec<BTreeMap<String, String>> {
+            let rows = table(text);
+            let record = |row: &Vec<String>| rows[0].iter().cloned().zip(row.iter().cloned()).collect();
+            rows[1..].iter().map(record).collect()
+        };
+        let read = |name: &str| std::fs::read_to_string(folder.join("out").join(name)).unwrap();
+        let (scores, all) = (records(&read("scores.csv")), say(folder, "score out/model.dab rows.csv"));
+        let all = records(&text(all));
+        let row = |name: &str| name.rsplit_once("rows.csv:").unwrap().1.parse::<usize>().unwrap() - 1;
+        let said: Vec<_> = scores.iter().map(|one| all[row(&one["name"])].clone()).collect();
+        for (one, said) in scores.iter().zip(&said) {
+            let columns = |row: &BTreeMap<String, String>, code: &str| {
+                (row["uncertainty"].parse::<f32>().unwrap(), row[code].clone())
+            };
+            assert_eq!(columns(one, "code"), columns(said, "nearest"), "u and code of {}", one["name"]);
+        }
+        Self { scores, said, metrics: serde_json::from_str(&read("metrics.json")).unwrap() }
+    }
+
+    /// A number of metrics.json.
+    fn metric(&self, path: &str) -> f64 {
+        self.metrics.pointer(path).unwrap().as_f64().unwrap()
+    }
+
+    /// What `pick` takes of the rows of a split and of what `dab score` says of them.
+    fn each<T>(
+        &self,
+        split: &str,
+        pick: impl Fn(&BTreeMap<String, String>, &BTreeMap<String, String>) -> T,
+    ) -> Vec<T> {
+        let pairs = self.scores.iter().zip(&self.said).filter(|(one, _)| one["split"] == split);
+        pairs.map(|(one, said)| pick(one, said)).collect()
+    }
+
+    fn check_median(&self) {
+        let mut u: Vec<f32> = self.each("test", |_, said| said["uncertainty"].parse().unwrap());
+        u.sort_by(f32::total_cmp);
+        assert_eq!(self.metric("/dab/median_uncertainty") as f32, u[u.len() / 2]);
+    }
+}
+
+#[test]
+fn classes_and_accuracy_of_a_run_are_those_of_its_file() {
+    let folder = folder("runs-shipped-classes");
+    blurred(&folder);
+    // A network without channels, and views that are computed.
+    for how in ["--epochs 3", "--fast"] {
+        let fit = "fit --features rows.csv --labels rows.csv:kind --without size --weights int8 --no-baselines --quiet";
+        text(say(&folder, &format!("{fit} --out out --force --set data.test=0.5 {how}")));
+        let shipped = Shipped::new(&folder);
+        let likeliest = |said: &BTreeMap<String, String>| {
+            let logit = |class: &&str| said[*class].parse::<f32>().unwrap();
+            ["x", "y", "z"].into_iter().max_by(|a, b| logit(a).total_cmp(&logit(b))).unwrap().to_owned()
+        };
+        let right = shipped.each("test", |one, said| {
+            assert_eq!(one["output"], likeliest(said), "{how}: {}", one["name"]);
+            one["target"] == likeliest(said)
+        });
+        let accuracy = right.iter().filter(|&&right| right).count() as f64 / right.len() as f64;
+        assert_eq!(shipped.metric("/dab/classification/accuracy"), accuracy, "{how}");
+        shipped.check_median();
+    }
+}
+
+#[test]
+fn errors_and_band_of_a_run_are_those_of_its_file() {
+    let folder = folder("runs-shipped-numbers");
+    blurred(&folder);
+    for how in ["--epochs 3", "--fast"] {
+        let fit = "fit --features rows.csv --targets rows.csv:size --without kind --weights int8 --no-baselines --quiet";
+        text(say(&folder, &format!("{fit} --out out --force {how}")));
+        let shipped = Shipped::new(&folder);
+        let number = |row: &BTreeMap<String, String>, column: &str| row[column].parse::<f32>().unwrap();
+        let errors = |split: &str| {
+            shipped.each(split, |one, said| {
+                assert_eq!(number(one, "output"), number(said, "size"), "{how}: {}", one["name"]);
+                let error = f64::from(number(said, "size") - number(one, "target"));
+                (error, error.abs() / (2.0 * f64::from(number(said, "uncertainty"))))
+            })
+        };
+        let test = errors("test");
+        let rmse = (test.iter().map(|(error, _)| error * error).sum::<f64>() / test.len() as f64).sqrt();
+        assert!((shipped.metric("/dab/regression/rmse") / rmse - 1.0).abs() < ROUNDING, "{how}: {rmse}");
+        // s is the smallest with which the band holds 95 % of held-out targets.
+        let mut ratios: Vec<f64> = errors("held_out").into_iter().map(|(_, ratio)| ratio).collect();
+        ratios.sort_by(f64::total_cmp);
+        let scale = ratios[(0.95 * (ratios.len() + 1) as f64).ceil() as usize - 1];
+        assert!((shipped.metric("/dab/interval/scale") / scale - 1.0).abs() < ROUNDING, "{how}: {scale}");
+        shipped.check_median();
+    }
 }
