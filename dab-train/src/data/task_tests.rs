@@ -27,17 +27,18 @@ fn one_class_and_untrained_classes_are_refused() {
 
 #[test]
 fn targets_that_never_change_are_refused_or_told() {
-    let regression = |rows: &[[f32; 2]]| Split {
-        inputs: Table::from_rows(&[[0.0_f32], [1.0], [2.0]]).unwrap(),
+    let regression = |first: f32, rows: &[[f32; 2]]| Split {
+        inputs: Table::from_rows(&[[first], [first + 1.0], [first + 2.0]]).unwrap(),
         targets: Targets::Regression(Table::from_rows(rows).unwrap()),
     };
-    let (flat, half) = (regression(&[[3.5, 1.0]; 3]), regression(&[[3.5, 1.0], [3.5, 2.0], [3.5, 3.0]]));
-    let said = refusal(&task(flat.clone(), flat));
+    let flat = |first| regression(first, &[[3.5, 1.0]; 3]);
+    let half = |first| regression(first, &[[3.5, 1.0], [3.5, 2.0], [3.5, 3.0]]);
+    let said = refusal(&task(flat(0.0), flat(3.0)));
     assert!(
         said.contains("the target is 3.5 in all of 3 training rows: there is nothing to predict"),
         "{said}"
     );
-    let half = task(half.clone(), half);
+    let half = task(half(0.0), half(3.0));
     half.check().unwrap();
     let short = "only 3 held-out rows for the band of the predictions: it holds 75 % of fresh targets, on average, not 95 %";
     assert_eq!(half.warnings(), ["target column 1 is constant: nothing is learnt from it", short]);
@@ -109,14 +110,15 @@ fn columns_are_told_by_their_names() {
 
 #[test]
 fn targets_of_different_sizes_and_a_short_band_are_told() {
-    let targets = |rows: usize, size: f32| {
+    let targets = |first: usize, rows: usize, size: f32| {
         let row = |row: usize| [row as f32, size * (5 * (row % 3)) as f32];
         let table = Table::from_rows(&(0..rows).map(row).collect::<Vec<_>>()).unwrap();
-        Split { inputs: table.clone(), targets: Targets::Regression(table) }
+        let inputs = Table::column((first..first + rows).map(|row| row as f32).collect());
+        Split { inputs, targets: Targets::Regression(table) }
     };
     let warned = |held_out: usize, size: f32| {
-        let mut task = task(targets(30, size), targets(5, size));
-        task.held_out = targets(held_out, size);
+        let mut task = task(targets(0, 30, size), targets(30, 5, size));
+        task.held_out = targets(35, held_out, size);
         task.warnings()
     };
     assert!(warned(19, 1.0).is_empty(), "{:?}", warned(19, 1.0));
