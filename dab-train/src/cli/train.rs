@@ -207,7 +207,7 @@ impl Options {
             return super::print(&dry::plan(experiment)?);
         }
         let local = machines.as_ref().and_then(|_| mpi::local_index());
-        let device = self.device.of_process(local).open()?;
+        let device = self.device.of_process(local)?.open()?;
         let writes = leads(machines.as_ref());
         // `--set name=…` may have changed the name of the folder since it was taken.
         let taken = taken.filter(|taken| taken.out == self.out(&experiment.name));
