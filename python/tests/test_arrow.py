@@ -1,5 +1,5 @@
 """`dab_uncertainty.arrow.score` alone, and inside the engines that docs/at-scale.md names. An engine that is not installed is
-skipped by name. DAB_TEST_MODEL names a model file; tests/python sets it."""
+skipped by name. DAB_TEST_MODEL names a model file, DAB_TEST_CHANNELS one with channels; tests/python sets them."""
 
 import os
 import tempfile
@@ -18,7 +18,9 @@ try:
 except ImportError as error:  # pragma: no cover
     raise unittest.SkipTest("pyarrow is not installed") from error
 
-MODEL = os.environ.get("DAB_TEST_MODEL", str(Path(__file__).resolve().parents[2] / "examples/motor/model.dab"))
+ROOT = Path(__file__).resolve().parents[2]
+MODEL = os.environ.get("DAB_TEST_MODEL", str(ROOT / "examples/motor/model.dab"))
+CHANNELS = os.environ.get("DAB_TEST_CHANNELS", str(ROOT / "tests/same-bits/models/views.dab"))
 
 
 def engine(name):
@@ -57,6 +59,20 @@ class Arrow(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "already"):
             self.score(scored)
         self.assertEqual(self.score(self.table.slice(0, 0)).schema, scored.schema)
+
+    def test_a_batch_without_rows_has_the_columns_of_all_others(self):
+        # Spark and Polars ask it for the columns before they run.
+        for model, last in ((self.model, "nearest"), (dab.Model(CHANNELS), "runner_up")):
+            rows = self.rows[:, : model.shape.inputs]
+            columns = {f"x{i}": rows[:, i] for i in range(model.shape.inputs)}
+            lists = {"all": pa.array(list(rows), pa.list_(pa.float32()))}
+            for table, names in ((pa.table(columns), list(columns)), (pa.table(lists), ["all"])):
+                scored = dab.arrow.score(table, model, names)
+                self.assertEqual(scored.schema.names[-1], last)
+                empty = dab.arrow.score(table.schema.empty_table(), model, names)
+                self.assertEqual((empty.schema, empty.num_rows), (scored.schema, 0))
+                batch = pa.RecordBatch.from_pylist([], schema=table.schema)
+                self.assertEqual(dab.arrow.score(batch, model, names).schema, scored.schema)
 
     def test_other_numbers_and_lists_are_inputs(self):
         wide = self.table.cast(pa.schema([("machine", pa.string()), *((n, pa.float64()) for n in self.table.schema.names[1:])]))

@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::{
     data,
     learn::mpi,
-    support::{device, simd::Widest},
+    support::{cuda, device, simd::Widest},
 };
 
 /// Show what this build and this machine have
@@ -62,9 +62,14 @@ fn cuda() -> String {
     let driver = match (cfg!(feature = "cuda"), device::cuda_count()) {
         (false, _) => return "not in this build (cargo feature `cuda`)".to_owned(),
         (true, 0) => "no driver or no GPU".to_owned(),
-        (true, count) => format!("GPUs: {count}, {}", driver()),
+        (true, count) => {
+            let most =
+                cuda::driver().map_or_else(String::new, |most| format!(", for CUDA {}", cuda::words(most)));
+            format!("GPUs: {count}, {}{most}", driver())
+        }
     };
-    match device::libdevice() {
+    // What is missing, of the driver first, is why a GPU is refused.
+    match cuda::check().and_then(|()| cuda::libdevice()) {
         Ok(path) => format!("{driver}; libdevice: {}", path.display()),
         Err(error) => format!("{driver}; {error}"),
     }

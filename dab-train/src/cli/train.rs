@@ -48,10 +48,10 @@ use crate::{
 /// experiment file. Data sets that an experiment names are looked for in the folder that DAB_DATA names,
 /// else in data/ of the current folder; `dab data` tells how to get them.
 ///
-/// Ctrl-C ends a run with a checkpoint of its last whole epoch, and code 130. A run that ended too early
-/// goes on with --resume from its last checkpoint and gives the same bytes; training.checkpoint_every
-/// says how many epochs lie between two. Training images are changed at random
-/// by data.augment: pad, flip, and RandAugment, as in
+/// Ctrl-C ends a run with a checkpoint of its last whole epoch, and code 130; with --mpi, the launcher ends
+/// all processes at once. A run that ended too early goes on with --resume from its last checkpoint and
+/// gives the same bytes; training.checkpoint_every says how many epochs lie between two. Training images
+/// are changed at random by data.augment: pad, flip, and RandAugment, as in
 ///
 ///   --set data.augment.rand.operations=2 --set data.augment.rand.magnitude=9
 #[derive(Debug, clap::Args)]
@@ -207,7 +207,7 @@ impl Options {
             return super::print(&dry::plan(experiment)?);
         }
         let local = machines.as_ref().and_then(|_| mpi::local_index());
-        let device = self.device.of_process(local).open()?;
+        let device = self.device.of_process(local)?.open()?;
         let writes = leads(machines.as_ref());
         // `--set name=…` may have changed the name of the folder since it was taken.
         let taken = taken.filter(|taken| taken.out == self.out(&experiment.name));

@@ -3,7 +3,7 @@
 use anyhow::{bail, ensure};
 use dab_core::artifact::schema::{MAX_CODES, MAX_DIM_DIAGONAL, MAX_DIM_FULL, MAX_LAYERS, MAX_WIDTH};
 
-use super::Experiment;
+use super::{ConvPrecision, Experiment};
 use crate::{data::DataConfig, error::Error, model::encoder::Covariance};
 
 impl Experiment {
@@ -56,11 +56,13 @@ impl Experiment {
             self.training.accumulate > 0 && self.training.replicas > 0,
             "training.accumulate and training.replicas start at 1"
         );
+        let images_learn = self.backbone.images.as_ref().is_some_and(|images| !images.frozen);
+        ensure!(
+            images_learn || self.training.precision == ConvPrecision::F32,
+            "training.precision is that of the convolutions of an image network that learns: leave it out"
+        );
         if self.training.synchronised_norms {
-            ensure!(
-                self.backbone.images.as_ref().is_some_and(|images| !images.frozen),
-                "training.synchronised_norms is for an image network that learns"
-            );
+            ensure!(images_learn, "training.synchronised_norms is for an image network that learns");
             ensure!(
                 self.training.accumulate == 1,
                 "training.synchronised_norms needs all of a mini-batch at once: training.accumulate must be 1"

@@ -3,10 +3,12 @@
 //! `DeviceChoice` (parsed) → `open` → burn's `Device`. burn creates devices lazily and panics much later when
 //! there is no such hardware, so a choice is checked against the enumerated devices first.
 
-use std::{fmt, path::PathBuf, str::FromStr};
+use std::{fmt, str::FromStr};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use burn::tensor::Device;
+
+use super::cuda;
 
 /// A device as the user names it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,10 +58,16 @@ impl fmt::Display for DeviceChoice {
 
 impl DeviceChoice {
     /// The device of one of several processes on a machine, by its number among them: `auto` gives each its own GPU.
-    pub fn of_process(self, local: Option<usize>) -> Self {
+    ///
+    /// # Errors
+    /// When there are GPUs, but fewer than processes: two of them on one GPU would be slower than one.
+    pub fn of_process(self, local: Option<usize>) -> Result<Self> {
         match (self, local) {
-            (Self::Auto, Some(index)) if index < cuda_count() => Self::Cuda(index),
-            _ => self,
+            (Self::Auto, Some(index)) => {
+                let chosen = std::env::var_os("CUDA_VISIBLE_DEVICES").is_some();
+                Ok(gpu_of_process(index, cuda_count(), chosen)?.map_or(self, Self::Cuda))
+            }
+            _ => Ok(self),
         }
     }
 
@@ -83,7 +91,7 @@ impl DeviceChoice {
             bail!("device `{self}` is not there ({why}); available here: {}", available())
         };
         if matches!(self, Self::Cuda(_)) {
-            libdevice().with_context(|| format!("device `{self}` cannot be used"))?;
+            cuda::check().with_context(|| format!("device `{self}` cannot be used"))?;
         }
         Ok(device)
     }
@@ -106,6 +114,23 @@ impl DeviceChoice {
     }
 }
 
+/// Which of `gpus` process number `index` of a machine takes; none where there are none. `chosen` says that somebody has chosen
+/// which GPUs this process sees: `srun --gpus-per-task=1` and scripts give each process one, which is then its number 0.
+fn gpu_of_process(index: usize, gpus: usize, chosen: bool) -> Result<Option<usize>> {
+    match gpus {
+        0 => Ok(None),
+        1 if chosen => Ok(Some(0)),
+        _ => {
+            ensure!(
+                index < gpus,
+                "process {index} of this machine, counted from 0, has no GPU: there are {gpus}; start as many processes as \
+                 there are GPUs, or name the device that they share, as in --device cpu"
+            );
+            Ok(Some(index))
+        }
+    }
+}
+
 /// GPUs that CUDA has here.
 pub(crate) fn cuda_count() -> usize {
     #[cfg(feature = "cuda")]
@@ -113,28 +138,6 @@ pub(crate) fn cuda_count() -> usize {
     #[cfg(not(feature = "cuda"))]
     let count = 0;
     count
-}
-
-/// Folders that burn looks for the CUDA toolkit in when `CUDA_PATH` is not set.
-const TOOLKITS: [&str; 4] = ["/usr/local/cuda", "/opt/cuda", "/usr/lib/cuda", "/usr"];
-/// NVIDIA's mathematical functions, below the toolkit's folder.
-const LIBDEVICE: &str = "nvvm/libdevice/libdevice.10.bc";
-
-/// Where the functions are that kernels with `exp` or `tanh` are linked with. burn looks for them when it compiles the first
-/// such kernel, and panics without them; so does this, but before the work begins and in words.
-///
-/// # Errors
-/// When they are not there: what to install, and which variable to set.
-pub fn libdevice() -> Result<PathBuf> {
-    let roots = std::env::var_os("CUDA_PATH")
-        .map_or_else(|| TOOLKITS.map(PathBuf::from).to_vec(), |path| vec![PathBuf::from(path)]);
-    let found = roots.iter().map(|root| root.join(LIBDEVICE)).find(|path| path.is_file());
-    let set = std::env::var_os("CUDA_PATH")
-        .map_or("is not set".to_owned(), |path| format!("is {}", path.display()));
-    found.with_context(|| format!(
-        "CUDA needs {LIBDEVICE} of NVIDIA's toolkit: install the toolkit, or `pip install nvidia-cuda-nvcc-cu12`, and set \
-         CUDA_PATH to the folder that has nvvm/ in it (site-packages/nvidia/cuda_nvcc); now CUDA_PATH {set}"
-    ))
 }
 
 /// `count` devices from `first` on: GPUs that follow it, or one CPU several times.
@@ -180,6 +183,28 @@ mod tests {
             let text = error.to_string();
             assert!(text.contains("auto, cpu") && !text.contains('\n'), "{text}");
         }
+    }
+
+    #[test]
+    fn processes_of_a_machine_take_one_gpu_each() {
+        for (index, gpus, chosen, taken) in [
+            (0, 0, false, None),
+            (3, 0, false, None),
+            (3, 4, false, Some(3)),
+            (1, 2, true, Some(1)),
+            // By srun --gpus-per-task=1.
+            (3, 1, true, Some(0)),
+        ] {
+            assert_eq!(gpu_of_process(index, gpus, chosen).unwrap(), taken);
+        }
+        for (index, gpus, chosen) in [(1, 1, false), (2, 2, false), (2, 2, true)] {
+            let said = gpu_of_process(index, gpus, chosen).unwrap_err().to_string();
+            let words =
+                format!("process {index} of this machine, counted from 0, has no GPU: there are {gpus};");
+            assert!(said.starts_with(&words), "{said}");
+        }
+        assert_eq!(DeviceChoice::Cpu.of_process(Some(9)).unwrap(), DeviceChoice::Cpu);
+        assert_eq!(DeviceChoice::Auto.of_process(None).unwrap(), DeviceChoice::Auto);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What every room uses and none owns: devices, random streams, wide instructions, matrix products, files, settings, memory, threads, counts in words.
 
+pub mod cuda;
 pub mod device;
 pub mod digest;
 pub mod files;

@@ -38,24 +38,38 @@ mod with_mpi {
     use std::process::{Command, Output, Stdio};
     use std::time::{Duration, Instant};
 
+    use dab_train::internals::learn::mpi;
+
     use crate::light::light;
-    use crate::{dab, folder, text};
+    use crate::{dab, folder, refusal, text};
 
     const EPOCHS: usize = 3;
-    /// How long a job may live on after one of its processes was killed.
+    /// How long a job may live on after one of its processes was killed, failed or panicked. It is promised, so it is asserted by
+    /// the clock, which no other test does.
     const PATIENCE: Duration = Duration::from_secs(10);
 
-    /// `mpirun` with `processes` of `dab train light.toml --mpi`; root and more processes than cores are allowed.
-    fn job(folder: &Path, processes: usize, arguments: &[&str]) -> Command {
+    const AS_ROOT: [(&str, &str); 2] =
+        [("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")];
+
+    /// `mpirun` of so many processes of the program that follows; root and more processes than cores are allowed.
+    fn launcher(processes: usize) -> Command {
         let mut command = Command::new("mpirun");
         command
-            .args(["-n", &processes.to_string(), "--oversubscribe", env!("CARGO_BIN_EXE_dab")])
-            .args(["train", "light.toml", "--no-baselines", "--json-lines", "--mpi"])
-            .args(arguments)
-            .envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")])
-            .current_dir(folder)
+            .args(["-n", &processes.to_string(), "--oversubscribe"])
+            .envs(AS_ROOT)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+        command
+    }
+
+    /// `mpirun` with `processes` of `dab train light.toml --mpi`.
+    fn job(folder: &Path, processes: usize, arguments: &[&str]) -> Command {
+        let mut command = launcher(processes);
+        command
+            .arg(env!("CARGO_BIN_EXE_dab"))
+            .args(["train", "light.toml", "--no-baselines", "--json-lines", "--mpi"])
+            .args(arguments)
+            .current_dir(folder);
         command
     }
 
@@ -136,6 +150,52 @@ mod with_mpi {
         );
     }
 
+    /// This test is also each process of its job: the launcher starts the program of the tests again, for this test alone.
+    #[test]
+    fn a_panic_in_one_process_ends_the_job_and_is_told_once() {
+        const PANICS: usize = 1;
+        if std::env::var_os("OMPI_COMM_WORLD_SIZE").is_some() {
+            let machines = mpi::join().unwrap().unwrap();
+            if machines.place.index == PANICS {
+                // Not in the thread that joined, as in a training; and this one does not end by itself.
+                let _ = std::thread::spawn(|| panic!("broken\non purpose")).join();
+                std::thread::sleep(2 * PATIENCE);
+            }
+            return machines.agree("waits for everybody").unwrap();
+        }
+        let test = "machines::with_mpi::a_panic_in_one_process_ends_the_job_and_is_told_once";
+        let begun = Instant::now();
+        let output = launcher(2)
+            .arg(std::env::current_exe().unwrap())
+            .args([test, "--exact", "--nocapture"])
+            .env_remove("RUST_BACKTRACE")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        let told: Vec<&str> = said.lines().filter(|line| line.contains("broken")).collect();
+        assert!(!output.status.success() && told.len() == 1, "{said}");
+        assert!(told[0].starts_with("dab: process 1: panicked at "), "{said}");
+        assert!(told[0].ends_with(": broken on purpose"), "{said}");
+        assert!(begun.elapsed() < PATIENCE, "the other process waited");
+    }
+
+    /// What a launcher of another MPI library does: each process finds itself alone.
+    #[test]
+    fn processes_that_do_not_find_one_another_are_refused() {
+        let folder = folder("processes-alone");
+        light(&folder, EPOCHS);
+        let output = Command::new(env!("CARGO_BIN_EXE_dab"))
+            .args(["train", "light.toml", "--mpi", "--out", "out"])
+            .envs([("PMI_RANK", "1"), ("PMI_SIZE", "2")])
+            .envs(AS_ROOT)
+            .current_dir(&folder)
+            .output()
+            .unwrap();
+        let said = refusal(&output, 1);
+        assert!(said.contains("process 1 of 2 that were started finds 1 by MPI"), "{said}");
+        assert!(!folder.join("out").exists());
+    }
+
     /// Processes of the job that `launcher` started, by Linux's list of children.
     fn children(launcher: u32) -> Vec<u32> {
         let list =
@@ -163,11 +223,19 @@ mod with_mpi {
         assert_eq!(processes.len(), 2, "{processes:?}");
         let killed = Instant::now();
         assert!(Command::new("kill").args(["-9", &processes[1].to_string()]).status().unwrap().success());
-        assert!(!launcher.wait().unwrap().success());
-        while processes.iter().any(|&id| is_alive(id)) {
-            assert!(killed.elapsed() < PATIENCE, "an orphan lives on");
-            std::thread::sleep(Duration::from_millis(100));
-        }
+        let status = loop {
+            let status = launcher.try_wait().unwrap();
+            let orphans = processes.iter().filter(|&&id| is_alive(id)).count();
+            if let (Some(status), 0) = (status, orphans) {
+                break status;
+            }
+            if killed.elapsed() >= PATIENCE {
+                let _ = launcher.kill();
+                panic!("after {PATIENCE:?} the launcher is {status:?}, {orphans} processes live on");
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        };
+        assert!(!status.success());
         let rest = job(&folder, 2, &["--out", "killed", "--resume"]).output().unwrap();
         assert!(rest.status.success(), "{}", String::from_utf8_lossy(&rest.stderr));
         let (all, rest) = (losses(&whole), losses(&rest));

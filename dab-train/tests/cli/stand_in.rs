@@ -12,8 +12,18 @@ use crate::{dab, folder, refusal, text};
 
 /// Losses relative to themselves or to one nat: f32 sums in another order, over two epochs.
 const AGREE: f64 = 1e-5;
-/// One without matrix units for f32, one with (TF32): what burn does with them must not change a result.
-const CAPABILITIES: [&str; 2] = ["75", "80"];
+/// One without matrix units for f32, one with (TF32): what burn does with them must not change a result. The first one's driver is the
+/// oldest that dab takes, for which burn writes other PTX.
+const GPUS: [Gpu; 2] = [Gpu { sm: "75", driver: "11040" }, Gpu { sm: "80", driver: "12090" }];
+
+/// A GPU that is not there.
+#[derive(Clone, Copy)]
+struct Gpu {
+    /// Compute capability times ten.
+    sm: &'static str,
+    /// The version of CUDA that its driver can do.
+    driver: &'static str,
+}
 
 /// The stand-in's folder, unless there is none.
 fn stand_in(test: &str) -> Option<PathBuf> {
@@ -24,17 +34,18 @@ fn stand_in(test: &str) -> Option<PathBuf> {
     found
 }
 
-/// Runs `dab` on the CPU, or on a GPU of this compute capability that is not there.
-fn run(folder: &Path, driver: &Path, capability: Option<&str>, arguments: &[&str]) -> Output {
+/// Runs `dab` on the CPU, or on a GPU that is not there.
+fn run(folder: &Path, driver: &Path, gpu: Option<Gpu>, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_dab"));
     command.args(arguments).current_dir(folder).args(["--no-baselines", "--json-lines"]);
-    match capability {
+    match gpu {
         None => command.args(["--device", "cpu", "--out", "cpu"]),
-        Some(sm) => command
-            .args(["--device", "cuda", "--out", sm])
+        Some(gpu) => command
+            .args(["--device", "cuda", "--out", gpu.sm])
             .env("LD_LIBRARY_PATH", driver)
-            .env("DAB_CUDA_SM", sm)
-            .env("DAB_CUDA_DIR", folder.join(format!("sm_{sm}"))),
+            .env("DAB_CUDA_SM", gpu.sm)
+            .env("DAB_CUDA_DRIVER", gpu.driver)
+            .env("DAB_CUDA_DIR", folder.join(format!("sm_{}", gpu.sm))),
     };
     command.output().unwrap()
 }
@@ -55,8 +66,9 @@ fn losses(output: &Output) -> Vec<[f64; 3]> {
 fn agree(name: &str, folder: &Path, driver: &Path, arguments: &[&str]) {
     let cpu = losses(&run(folder, driver, None, arguments));
     assert!(cpu.len() >= 2 && cpu.iter().flatten().all(|loss| loss.is_finite()), "{cpu:?}");
-    for sm in CAPABILITIES {
-        let gpu = losses(&run(folder, driver, Some(sm), arguments));
+    for gpu in GPUS {
+        let sm = gpu.sm;
+        let gpu = losses(&run(folder, driver, Some(gpu), arguments));
         assert_eq!(gpu.len(), cpu.len());
         let both = cpu.iter().flatten().zip(gpu.iter().flatten());
         // Not f64::max, which passes over NaN.
@@ -137,6 +149,25 @@ fn a_stand_in_gpu_learns_from_kept_features_as_the_cpu_does() {
     agree("kept features, Cholesky", &folder, &driver, &arguments);
     let kept = std::fs::read_dir(folder.join("features")).unwrap().count();
     assert_eq!(kept, 2, "training and test images; a GPU that had computed its own would have kept more");
+}
+
+#[test]
+fn a_driver_that_is_too_old_is_one_line_that_says_what_is_needed() {
+    let Some(driver) = stand_in("a_driver_that_is_too_old_is_one_line_that_says_what_is_needed") else {
+        return;
+    };
+    let folder = folder("stand-in-driver");
+    let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/regression-two-clusters.toml");
+    let output = Command::new(env!("CARGO_BIN_EXE_dab"))
+        .args(["train", demo.to_str().unwrap(), "--device", "cuda"])
+        .env("LD_LIBRARY_PATH", driver)
+        .env("DAB_CUDA_DRIVER", "11030")
+        .current_dir(&folder)
+        .output()
+        .unwrap();
+    let said = refusal(&output, 1);
+    assert!(said.contains("it is one for CUDA 11.3, needed is CUDA 11.4"), "{said}");
+    assert!(!folder.join("runs").exists());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 use dab_core::channels::Form;
 use dab_train::{
     config::{
-        EarlyStopping, Experiment, ImageBackbone,
+        ConvPrecision, EarlyStopping, Experiment, ImageBackbone,
         retrofit::{Retrofit, ViewConfig},
     },
     data::{DataConfig, ImagesConfig, RandAugment},
@@ -30,7 +30,7 @@ fn refused(refusals: &[Refusal]) {
 
 #[test]
 fn every_contradiction_in_an_experiment_is_told() {
-    let refusals: [Refusal; 28] = [
+    let refusals: [Refusal; 30] = [
         (|e| e.bottleneck.dim = 0, "bottleneck.dim is 0, allowed are 1 to"),
         (|e| e.bottleneck.dim = 70_000, "bottleneck.dim is 70000, allowed are 1 to"),
         (|e| e.bottleneck.codes = 0, "bottleneck.codes is 0, allowed are 1 to"),
@@ -49,6 +49,17 @@ fn every_contradiction_in_an_experiment_is_told() {
         (|e| e.training.accumulate = 0, "training.accumulate and training.replicas start at 1"),
         (|e| e.training.replicas = 0, "training.accumulate and training.replicas start at 1"),
         (|e| e.training.synchronised_norms = true, "synchronised_norms is for an image network that learns"),
+        (
+            |e| e.training.precision = ConvPrecision::Tf32,
+            "training.precision is that of the convolutions of an image network that learns",
+        ),
+        (
+            |e| {
+                on_images(e, resnet(10, true));
+                e.training.precision = ConvPrecision::Bf16;
+            },
+            "training.precision is that of the convolutions of an image network that learns",
+        ),
         (
             |e| {
                 on_images(e, resnet(10, false));
