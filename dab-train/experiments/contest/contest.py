@@ -25,6 +25,7 @@ import tomllib
 import numpy as np
 
 import development
+import networks
 import sets
 import tables
 
@@ -54,10 +55,31 @@ SHORT = {
 }
 
 
+# What might make learning help; each is compared with the settings that `dab fit --learn` takes by itself.
+LEARNT = {
+    "computed": [],
+    "--learn": ["--learn"],
+    "network, as --learn makes it": lambda split, folder: learnt(split),
+    "full covariance (Cholesky)": lambda split, folder: learnt(split, covariance="bottleneck.covariance=cholesky"),
+    "5 codes a class": lambda split, folder: learnt(split, each=5),
+    "starts as the computed model, 10 codes a class": lambda split, folder: learnt(split, each=10, start="codebook.start=retrofit"),
+    "α rises from a twentieth": lambda split, folder: learnt(
+        split, low="codebook.anneal_from=0.05", rise=f"codebook.anneal={learnt_epochs(folder) // 2}"
+    ),
+    "β 10 times": lambda split, folder: learnt(split, beta="objective.beta=0.01"),
+    "β a tenth": lambda split, folder: learnt(split, beta="objective.beta=1e-4"),
+    "no hidden layers": lambda split, folder: learnt(split, layers="backbone.layers=[]"),
+    "second layer adds to the first": lambda split, folder: learnt(split, layers=residual(folder)),
+    "inputs with three times the noise": lambda split, folder: learnt(split, noise="training.input_noise=3.0"),
+}
+
+
 # Rows on which the rule was developed.
-DEVELOPMENT = {"development": development.development, "few": development.few}
+DEVELOPMENT = {"development": development.development, "few": development.few, "networks": networks.networks}
+# Splits without baselines, for comparisons of settings.
+COMPARED = {"learning": development.learning}
 # The tables of the page, and those.
-ALL = {**sets.TABLES, **DEVELOPMENT}
+ALL = {**sets.TABLES, **DEVELOPMENT, **COMPARED}
 
 
 def arguments():
@@ -83,6 +105,29 @@ def views(folder, codes=None, count=None):
     changed = [{**view, **({"codes": codes} if codes else {})} for view in chosen]
     inline = lambda view: "{ " + ", ".join(f"{key} = {json.dumps(value)}" for key, value in view.items()) + " }"
     return ["--set", f"retrofit.views=[{', '.join(map(inline, changed))}]"]
+
+
+def learnt(split, each=1, **settings):
+    """A network that learns, whatever hidden classes say: the number of its codes asks for it."""
+    changes = [part for setting in settings.values() for part in ("--set", setting)]
+    return ["--learn", "--codes", str(each * len(np.unique(split.y))), *changes]
+
+
+def of_learnt(folder):
+    """The experiment of the network that `--learn` makes of the same split; `folder` is that of the computed model."""
+    place = folder.parents[2] / f"learning-{file_name('network, as --learn makes it')}" / folder.relative_to(folder.parents[1])
+    with open(place / "experiment.toml", "rb") as file:
+        return tomllib.load(file)
+
+
+def learnt_epochs(folder):
+    return of_learnt(folder)["training"]["epochs"]
+
+
+def residual(folder):
+    units = of_learnt(folder)["backbone"]["layers"][0]["units"]
+    layer = f'units = {units}, activation = "relu"'
+    return f"backbone.layers=[{{ {layer} }}, {{ {layer}, residual = {{ source = 1 }} }}]"
 
 
 def safetensors(path, **tensors):
@@ -184,6 +229,24 @@ def ablations(options):
     return "\n".join(tables.table(["mean AUROC of strangers (errors by A)", *counted], rows)) + "\n"
 
 
+def learning(options):
+    """What learning the codebook with a network finds, by its own distance and by U, and how well it predicts."""
+    suffix = lambda name: f"-{file_name(name)}" if LEARNT[name] else ""
+    asked = wanted(options, only="")
+    if not options.print:
+        for name, flags in LEARNT.items():
+            run("learning", options, asked, suffix(name), flags)
+    rows = []
+    for name in LEARNT:
+        lines = results("learning", options, asked, suffix(name)).runs.values()
+        own = [[tables.methods({"baselines": {"scores": []}, **metrics})[0] for _, metrics in runs] for runs in lines]
+        found = lambda pick: np.mean([np.mean([d["auroc"] for s in each for d in pick(s)["ood"].values()]) for each in own])
+        right = np.mean([np.mean([metrics["dab"]["classification"]["accuracy"] for _, metrics in runs]) for runs in lines])
+        judged = lambda scores: scores[tables.judged(scores)]
+        rows.append([name, *map(tables.number, (found(lambda s: s["uncertainty"]), found(judged), right))])
+    return "\n".join(tables.table(["mean over 9 tables", "strangers, u alone", "strangers, U", "accuracy"], rows)) + "\n"
+
+
 def short(options):
     """The README's table: means over the splits that are there."""
     rows = []
@@ -207,7 +270,7 @@ def show(name, text, options):
 
 def main():
     options = arguments()
-    made = {"ablations": ablations, "overall": overall, "short": short}.get(options.table)
+    made = {"ablations": ablations, "learning": learning, "overall": overall, "short": short}.get(options.table)
     if made:
         show(options.table, made(options), options)
         return
@@ -217,7 +280,7 @@ def main():
             run(table, options, asked)
         found = results(table, options, asked)
         if found.runs and table in DEVELOPMENT:
-            show(table, tables.against_fixed(found), options)
+            show(table, tables.by_strangers(found) if table == "networks" else tables.against_fixed(found), options)
         elif found.runs:
             show(table, tables.section(found, options.details), options)
 

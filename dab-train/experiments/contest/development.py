@@ -172,6 +172,15 @@ def development(seeds, options):
         yield from regression(name, seeds)
 
 
+def learning(seeds, options):
+    """Tables with classes, on which networks learn with their codebook."""
+    tables = {"texture": 3, "satimage": 2, "penbased": 3, "segment": 2, "vowel": 3, "movement_libras": 4, "vehicle": 1}
+    for name, hide in tables.items():
+        yield from raw(name, *keel(name), hide, seeds, 3000)
+    yield from raw("MNIST, 14 × 14 pixels", *mnist(), 3, seeds, 3000)
+    yield from raw("wdbc", *keel("wdbc"), 0, seeds)
+
+
 def few(seeds, options):
     """Few rows to fit: small tables, and small parts of large ones."""
     for rows in (100, 300):

@@ -238,15 +238,40 @@ FIXED = ["1-NN", "10-NN", "cosine 1-NN", "cosine 10-NN", "Mahalanobis", "relativ
 def against_fixed(results):
     """Every line against each of some baselines, and how far dab is before or behind each of them over all lines."""
     rows, apart = [], {name: [] for name in FIXED}
+    for row, key, found, means in each_line(results):
+        for name, mean in means.items():
+            apart[name].append(found - mean)
+        rows.append(fixed_row(row if key == "strangers" else f"{row}: {key}", found, means))
+    return fixed_table(results, rows, apart)
+
+
+def by_strangers(results):
+    """Kinds of strangers, each the mean over all lines that have it, and how far dab is before or behind over the lines' means."""
+    kinds, lines = {}, {}
+    for row, key, found, means in each_line(results):
+        for groups, name in ((kinds, key), (lines, row)):
+            groups.setdefault(name, []).append({"dab": found, **means})
+    mean = lambda group: {name: np.mean([line[name] for line in group]) for name in group[0]}
+    rows = [fixed_row(key, (of := mean(group))["dab"], of) for key, group in sorted(kinds.items())]
+    every = [mean(group) for group in lines.values()]
+    rows.append(fixed_row("mean", (of := mean(every))["dab"], of))
+    return fixed_table(results, rows, {name: [line["dab"] - line[name] for line in every] for name in FIXED})
+
+
+def each_line(results):
+    """(line, strangers, mean AUROC of dab, that of each of the fixed baselines)."""
     for row, runs in sorted(results.runs.items()):
         for key in runs[0][1]["dab"]["report"]["ood"]:
             own, baselines = collect(runs, lambda score: score["ood"][key]["auroc"])
-            found = np.nanmean(own[judged(own)])
             means = {name: np.nanmean(baselines[name]) for name in FIXED if name in baselines}
-            for name, mean in means.items():
-                apart[name].append(found - mean)
-            name = row if key == "strangers" else f"{row}: {key}"
-            rows.append([name, number(found), *(number(means[name]) if name in means else "–" for name in FIXED)])
+            yield row, key, np.nanmean(own[judged(own)]), means
+
+
+def fixed_row(name, found, means):
+    return [name, number(found), *(number(means[name]) if name in means else "–" for name in FIXED)]
+
+
+def fixed_table(results, rows, apart):
     for title, of in {"dab less it, mean": np.mean, "dab less it, worst": min}.items():
         rows.append([title, "", *(signed(of(apart[name])) if apart[name] else "–" for name in FIXED)])
     return "\n".join([splits(results), "", *table(["AUROC", "dab", *FIXED], rows)]) + "\n"
