@@ -38,7 +38,7 @@ use crate::{
         cost,
         evaluate::{Evaluation, TaskScores, evaluate, truth_coverage},
         parity::{Parity, Twice},
-        worth::useless,
+        worth::{Classifier, useless},
     },
     model::codebook::Codebook,
     report::folder::{self, CHECKPOINT},
@@ -192,9 +192,8 @@ pub fn run(
             false => Comparison::default(),
         };
         let (mut warnings, rows) = (description.warnings, description.rows);
-        // The user's own last layer may be that of any network.
-        let linear = experiment.retrofit.as_ref().is_some_and(|retrofit| retrofit.head.is_none());
-        for warning in useless(&task, &scores.test, linear)
+        let classifier = Classifier::of(experiment.retrofit.as_ref());
+        for warning in useless(&task, &scores.test, classifier)
             .into_iter()
             .chain(broken(&evaluation.alarms))
             .chain(parity.warning())
@@ -244,10 +243,10 @@ fn description(experiment: &Experiment, loaded: &Loaded) -> Description {
             let rows = description.calibration.as_ref().unwrap_or(&task.held_out.inputs);
             if shaped && rows.rows > 0 {
                 let left = retrofit::Calibration::Unseen(rows).table().rows;
-                description
-                    .calibrated_by(left, "rows that calibrate, beside a quarter that shapes the scores");
+                let called = "rows that calibrate, beside a quarter that shapes the scores";
+                description.calibrated_by(left, called, task);
             } else if let Some(rows) = description.calibration.as_ref().map(|rows| rows.rows) {
-                description.calibrated_by(rows, "calibration rows");
+                description.calibrated_by(rows, "calibration rows", task);
             }
             description.warnings.extend(task.warnings_of(&description));
             description
