@@ -37,7 +37,10 @@ fn targets_that_never_change_are_refused_or_told() {
         said.contains("the target is 3.5 in all of 3 training rows: there is nothing to predict"),
         "{said}"
     );
-    let half = task(half.clone(), half);
+    let mut half = task(half.clone(), half);
+    // Held-out and test rows are no copies.
+    half.held_out.inputs.values.iter_mut().for_each(|x| *x += 0.25);
+    half.test.inputs.values.iter_mut().for_each(|x| *x += 0.5);
     half.check().unwrap();
     let short = "only 3 held-out rows for the band of the predictions: it holds 75 % of fresh targets, on average, not 95 %";
     assert_eq!(half.warnings(), ["target column 1 is constant: nothing is learnt from it", short]);
@@ -117,6 +120,10 @@ fn targets_of_different_sizes_and_a_short_band_are_told() {
     let warned = |held_out: usize, size: f32| {
         let mut task = task(targets(30, size), targets(5, size));
         task.held_out = targets(held_out, size);
+        // They are no copies of training rows.
+        for inputs in [&mut task.held_out.inputs, &mut task.test.inputs] {
+            inputs.values.iter_mut().for_each(|x| *x += 0.25);
+        }
         task.warnings()
     };
     assert!(warned(19, 1.0).is_empty(), "{:?}", warned(19, 1.0));
@@ -147,6 +154,13 @@ fn copies_of_training_rows_are_told() {
     };
     assert!(warned(0).is_empty() && warned(4).is_empty(), "{:?}", warned(4));
     assert!(matches!(&warned(5)[..], [one] if one.starts_with("5 of 60 held-out and test rows are copies")));
+    let fresh = task(split(0, 100), split(200, 40));
+    let calibrated = |copied: u32| {
+        let calibration = Some(split(100 - copied, 40).inputs);
+        fresh.warnings_of(&Description { calibration, ..Description::default() })
+    };
+    assert!(matches!(&calibrated(5)[..], [one] if one.starts_with("5 of 40 calibration rows are copies")));
+    assert_eq!(calibrated(4), Vec::<String>::new());
 }
 
 #[test]
