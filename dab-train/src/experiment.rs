@@ -32,7 +32,7 @@ use crate::{
         run::{Learnt, Observer, Setting},
     },
     measure::{
-        alarms::broken,
+        alarms,
         assessed::assess,
         comparison::{Comparison, compare},
         cost,
@@ -195,7 +195,7 @@ pub fn run(
         let classifier = Classifier::of(experiment.retrofit.as_ref());
         for warning in useless(&task, &scores.test, classifier)
             .into_iter()
-            .chain(broken(&evaluation.alarms))
+            .chain(alarms::warnings(&evaluation.alarms, description.calibration.is_some()))
             .chain(parity.warning())
         {
             listener.warning(&warning);

@@ -174,9 +174,14 @@ mod tests {
             let fact = error.split("\n\nUsage:").next().unwrap_or_default();
             with_tips(fact.strip_prefix("error: ").unwrap_or(fact))
         };
-        assert_eq!(told(&["fit", "--budget", "3"]), "unexpected argument '--budget' found");
+        assert_eq!(told(&["fit", "--zzz", "3"]), "unexpected argument '--zzz' found");
         let near = told(&["fit", "--featurs", "x.npy"]);
-        assert!(near.starts_with("unexpected argument '--featurs' found; a similar argument exists: '--features'"), "{near}");
+        assert!(
+            near.starts_with(
+                "unexpected argument '--featurs' found; a similar argument exists: '--features'"
+            ),
+            "{near}"
+        );
         assert!(!near.contains("tip") && !near.contains('\n'), "{near}");
     }
 }

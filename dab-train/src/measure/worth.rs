@@ -295,6 +295,9 @@ mod tests {
         }
         assert!(!one(Classifier::Learnt, 30).contains("linear"));
         let said = one(Classifier::Own, 30);
-        assert!(said.contains("the layer of --head is another network's") && !said.contains("linear"), "{said}");
+        assert!(
+            said.contains("the layer of --head is another network's") && !said.contains("linear"),
+            "{said}"
+        );
     }
 }

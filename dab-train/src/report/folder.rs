@@ -14,6 +14,7 @@ use super::{
     contest::Method,
     figures::{self, Figure},
     numbers::summarise,
+    origin::Origin,
     own,
     subject::Subject,
 };
@@ -204,6 +205,7 @@ fn training_report(experiment: &Experiment, runs: &[Run], first: &Run) -> Result
         methods,
         first: curve,
         choice: first.choice.clone(),
+        origin: Origin::of(experiment),
         coverage: first.evaluation.interval.as_ref().map(|interval| interval.coverage),
         notes: first.warnings.clone(),
         numbers: summarise(runs).into_iter().map(|(name, summary)| (name, summary.show(4))).collect(),

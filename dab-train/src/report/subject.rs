@@ -110,12 +110,15 @@ mod tests {
             .iter()
             .map(|&label| [(); 6].map(|()| 50.0 + 5.0 * label as f32 + 3.0 * random.normal() as f32))
             .collect();
-        let train =
-            Split { inputs: Table::from_rows(&rows).unwrap(), targets: Targets::Classes { labels, count: 2 } };
+        let train = Split {
+            inputs: Table::from_rows(&rows).unwrap(),
+            targets: Targets::Classes { labels, count: 2 },
+        };
         // A view that leaves axes out centres its inputs, whatever their norm is.
         let view = |norm| ViewConfig { norm, rank: Some(3), ..ViewConfig::default() };
         let fitted =
-            Retrofitted::fit(&[view(Norm::Raw), view(Norm::Raw), view(Norm::Columns)], &train, None, 0).unwrap();
+            Retrofitted::fit(&[view(Norm::Raw), view(Norm::Raw), view(Norm::Columns)], &train, None, 0)
+                .unwrap();
         let bytes = artifact(&fitted, Calibration::HeldOut(&train.inputs), Vec::new()).unwrap();
         let file = ModelFile::from_bytes(&bytes).unwrap();
         let model = file.model().unwrap();
