@@ -19,7 +19,7 @@ fn alarms(nominal: f32, actual: f64, kept: bool) -> AlarmRate {
 fn entry(name: &str, auroc: f64, outcome: Option<Outcome>) -> Entry {
     let (auroc, main) = (Summary::of(&[auroc]).unwrap(), outcome.is_none());
     let role = if main { Role::Unfamiliarity } else { Role::Rival };
-    Entry { name: name.into(), role, main, auroc, second: None, outcome }
+    Entry { name: name.into(), role, main, auroc, second: None, outcome, gap: None }
 }
 
 fn contest(name: &str, own: f64, rival: f64, outcome: Outcome) -> Contest {
