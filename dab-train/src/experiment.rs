@@ -58,6 +58,8 @@ pub struct Options {
     pub resume: bool,
     /// Whether the baselines are measured too.
     pub baselines: bool,
+    /// Why the experiment is as it is, in sentences: they stand in metrics.json and on the page.
+    pub reasons: Vec<String>,
     /// The processes that share the run, when there are several; process 0 alone measures and writes.
     pub machines: Option<Arc<Machines>>,
 }
@@ -72,6 +74,7 @@ impl Options {
             out: None,
             resume: false,
             baselines: true,
+            reasons: Vec::new(),
             machines: None,
         }
     }
@@ -218,6 +221,7 @@ pub fn run(
             rows,
             codebook,
             learnt,
+            reasons: options.reasons.clone(),
             choice,
             warnings,
         };

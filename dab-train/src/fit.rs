@@ -2,7 +2,7 @@
 
 pub(crate) mod network;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::ensure;
 use burn::tensor::Device;
@@ -25,6 +25,10 @@ use crate::{
     support::text::counted,
 };
 
+/// Why a model learns where nothing was tried.
+const ASKED: &str = "hidden layers and codes learn by gradients because that was asked for (--learn, --codes, --dim or --epochs)";
+/// Seconds where none are left: an experiment has more than 0.
+const NO_TIME: f64 = 1e-3;
 /// How errors call the labels.
 const LABELS: &str = "the labels";
 
@@ -62,12 +66,19 @@ impl Wanted {
         train: &Split,
         device: &Device,
     ) -> Result<(Experiment, Vec<String>), Error> {
-        let Self { learn, mut wishes, retrofit } = self;
-        let mut learns = learn || wishes.any();
-        let mut reasons = Vec::new();
+        let Self { learn, mut wishes, mut retrofit } = self;
+        let asked = learn || wishes.any();
+        let (mut learns, mut reasons) = (asked, Vec::new());
+        if asked {
+            reasons.push(ASKED.to_owned());
+        }
         if !learns && !retrofit.fast && matches!(train.targets, Targets::Regression(_)) {
-            let predictor = numbers::predictor(train, seed, retrofit.flash, device)
+            let (begun, time) = (Instant::now(), retrofit.seconds.map(Duration::from_secs_f64));
+            let predictor = numbers::predictor(train, seed, retrofit.flash, time, device)
                 .map_err(Error::of(Error::Learning))?;
+            // The views are chosen in what is left.
+            retrofit.seconds =
+                retrofit.seconds.map(|seconds| (seconds - begun.elapsed().as_secs_f64()).max(NO_TIME));
             (wishes.epochs, learns, reasons) =
                 (predictor.epochs, predictor.epochs.is_some(), predictor.reasons);
         }
@@ -76,7 +87,7 @@ impl Wanted {
         }
         let mut experiment = defaults::experiment(name, seed, data, train, wishes);
         // A regression that was told to learn so keeps to what it was told.
-        let chooses = !reasons.is_empty() || (learn && matches!(train.targets, Targets::Classes { .. }));
+        let chooses = !asked || (learn && matches!(train.targets, Targets::Classes { .. }));
         if chooses && !retrofit.fast {
             let time = retrofit.seconds.map(Duration::from_secs_f64);
             let wish = Wish { flash: retrofit.flash, time, own_head: false, seed };
@@ -259,11 +270,12 @@ impl Fit {
             description.calibrate(rows, &task).map_err(Error::of(Error::Data))?;
         }
         let wanted = Wanted { learn: self.learn, wishes: self.wishes, retrofit: self.retrofit };
-        let (experiment, _) =
+        let (experiment, reasons) =
             wanted.experiment(&self.name, seed, DataConfig::Memory, &task.train, &self.options.device)?;
         experiment.check()?;
         let loaded = Loaded::Rows(Box::new(task), description);
-        let mut runs = experiment::run(&experiment, Some(loaded), &self.options, &mut ())?;
+        let options = Options { reasons, ..self.options };
+        let mut runs = experiment::run(&experiment, Some(loaded), &options, &mut ())?;
         Ok(runs.swap_remove(0))
     }
 }

@@ -137,7 +137,7 @@ impl Args {
         let changed = self.options.changed(experiment.table()?)?;
         let same = (&changed.data, changed.seed) == (&experiment.data, seed);
         let first = same.then_some(Loaded::Rows(Box::new(task), description));
-        self.options.run(&changed, first, taken, machines)
+        self.options.run(&changed, first, taken, machines, reasons)
     }
 
     fn data(&self) -> Result<features::FeaturesConfig> {

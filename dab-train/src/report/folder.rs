@@ -91,6 +91,7 @@ pub fn write_run(experiment: &Experiment, run: &Run, folder: &Path) -> Result<()
         "experiment": experiment.name,
         "seed": run.seed,
         "dab": run.evaluation,
+        "reasons": run.reasons,
         "choice": run.choice,
         "baselines": run.comparison,
         "parity": run.parity,
@@ -204,6 +205,7 @@ fn training_report(experiment: &Experiment, runs: &[Run], first: &Run) -> Result
     let extras = Extras {
         methods,
         first: curve,
+        reasons: first.reasons.clone(),
         choice: first.choice.clone(),
         origin: Origin::of(experiment),
         coverage: first.evaluation.interval.as_ref().map(|interval| interval.coverage),

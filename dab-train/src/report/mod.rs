@@ -48,6 +48,8 @@ use crate::{
 pub struct Extras {
     /// Baselines and the model's own scores over all seeds; without them, the model's scores on the given rows alone.
     pub methods: Vec<Method>,
+    /// Why the model is of its kind, in sentences.
+    pub reasons: Vec<String>,
     /// What was tried before this model was chosen.
     pub choice: Option<Choice>,
     /// Where the rows come from.
@@ -96,10 +98,12 @@ impl Report {
         let mut figures: Vec<Figure> = extras.first.take().into_iter().collect();
         figures.extend(figures::histograms(subject, &model)?);
         figures.extend(figures::promises(subject, &model)?);
-        let sizes = match extras.choice.take() {
-            Some(choice) => Some((figures::sizes(&choice)?, choice.reasons)),
-            None => None,
-        };
+        let (mut drawn, mut reasons) = (Vec::new(), std::mem::take(&mut extras.reasons));
+        if let Some(choice) = extras.choice.take() {
+            drawn = figures::sizes(&choice)?;
+            reasons.extend(choice.reasons);
+        }
+        let sizes = (!reasons.is_empty()).then_some((drawn, reasons));
         let drawable = !subject.test.rows.is_empty();
         Ok(Self {
             title: title.to_owned(),
