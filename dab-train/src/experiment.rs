@@ -14,7 +14,7 @@ mod without_gradients;
 
 pub(crate) use without_gradients::twice;
 
-use std::{ops::Range, path::PathBuf, sync::Arc};
+use std::{ops::Range, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Result, anyhow, bail};
 use burn::tensor::Device;
@@ -58,10 +58,19 @@ pub struct Options {
     pub resume: bool,
     /// Whether the baselines are measured too.
     pub baselines: bool,
-    /// Why the experiment is as it is, in sentences: they stand in metrics.json and on the page.
-    pub reasons: Vec<String>,
+    /// What was found out when the experiment was made.
+    pub found: Found,
     /// The processes that share the run, when there are several; process 0 alone measures and writes.
     pub machines: Option<Arc<Machines>>,
+}
+
+/// What was found out when an experiment was made of somebody's rows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Found {
+    /// Why the experiment is as it is, in sentences: they stand in metrics.json and on the page.
+    pub reasons: Vec<String>,
+    /// How long that took: so much less is left for choosing the views of the first seed.
+    pub spent: Duration,
 }
 
 impl Options {
@@ -74,7 +83,7 @@ impl Options {
             out: None,
             resume: false,
             baselines: true,
-            reasons: Vec::new(),
+            found: Found::default(),
             machines: None,
         }
     }
@@ -157,7 +166,8 @@ pub fn run(
         description.warnings.iter().for_each(|warning| listener.warning(warning));
         let (seen, sealed, made) = if experiment.retrofit.is_some() {
             let (seen, sealed) = rows(loaded).map_err(Error::of(Error::Data))?.seal();
-            let made = without_gradients::make(&mut experiment, &description, &seen, listener);
+            let spent = if seed == options.seeds.start { options.found.spent } else { Duration::ZERO };
+            let made = without_gradients::make(&mut experiment, &description, &seen, spent, listener);
             (seen, sealed, Made::Computed(Box::new(made.map_err(Error::of(Error::Learning))?)))
         } else {
             let (seen, sealed, learnt) =
@@ -221,7 +231,7 @@ pub fn run(
             rows,
             codebook,
             learnt,
-            reasons: options.reasons.clone(),
+            reasons: options.found.reasons.clone(),
             choice,
             warnings,
         };

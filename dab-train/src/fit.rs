@@ -20,15 +20,13 @@ use crate::{
         sources::features::{Answers, FileRows, Shares, cut_rows},
     },
     error::Error,
-    experiment::{self, Options},
+    experiment::{self, Found, Options},
     run::Run,
     support::text::counted,
 };
 
 /// Why a model learns where nothing was tried.
 const ASKED: &str = "hidden layers and codes learn by gradients because that was asked for (--learn, --codes, --dim or --epochs)";
-/// Seconds where none are left: an experiment has more than 0.
-const NO_TIME: f64 = 1e-3;
 /// How errors call the labels.
 const LABELS: &str = "the labels";
 
@@ -65,37 +63,38 @@ impl Wanted {
         data: DataConfig,
         train: &Split,
         device: &Device,
-    ) -> Result<(Experiment, Vec<String>), Error> {
-        let Self { learn, mut wishes, mut retrofit } = self;
+    ) -> Result<(Experiment, Found), Error> {
+        let Self { learn, mut wishes, retrofit } = self;
         let asked = learn || wishes.any();
-        let (mut learns, mut reasons) = (asked, Vec::new());
+        // What is no time, or too long for the clock, limits nothing here; an experiment refuses the former.
+        let time = retrofit.seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let (mut learns, mut reasons, mut spent) = (asked, Vec::new(), Duration::ZERO);
         if asked {
             reasons.push(ASKED.to_owned());
         }
         if !learns && !retrofit.fast && matches!(train.targets, Targets::Regression(_)) {
-            let (begun, time) = (Instant::now(), retrofit.seconds.map(Duration::from_secs_f64));
+            let begun = Instant::now();
             let predictor = numbers::predictor(train, seed, retrofit.flash, time, device)
                 .map_err(Error::of(Error::Learning))?;
-            // The views are chosen in what is left.
-            retrofit.seconds =
-                retrofit.seconds.map(|seconds| (seconds - begun.elapsed().as_secs_f64()).max(NO_TIME));
+            spent = begun.elapsed();
             (wishes.epochs, learns, reasons) =
                 (predictor.epochs, predictor.epochs.is_some(), predictor.reasons);
         }
         if !learns {
-            return Ok((Experiment::without_gradients(name, seed, data, retrofit), reasons));
+            let experiment = Experiment::without_gradients(name, seed, data, retrofit);
+            return Ok((experiment, Found { reasons, spent }));
         }
         let mut experiment = defaults::experiment(name, seed, data, train, wishes);
         // A regression that was told to learn so keeps to what it was told.
         let chooses = !asked || (learn && matches!(train.targets, Targets::Classes { .. }));
         if chooses && !retrofit.fast {
-            let time = retrofit.seconds.map(Duration::from_secs_f64);
+            let time = time.map(|time| time.saturating_sub(spent));
             let wish = Wish { flash: retrofit.flash, time, own_head: false, seed };
             let found = beside(&experiment, train, &wish, device).map_err(Error::of(Error::Learning))?;
             experiment.beside = found.0;
             reasons.extend(found.1);
         }
-        Ok((experiment, reasons))
+        Ok((experiment, Found { reasons, spent }))
     }
 }
 
@@ -270,11 +269,11 @@ impl Fit {
             description.calibrate(rows, &task).map_err(Error::of(Error::Data))?;
         }
         let wanted = Wanted { learn: self.learn, wishes: self.wishes, retrofit: self.retrofit };
-        let (experiment, reasons) =
+        let (experiment, found) =
             wanted.experiment(&self.name, seed, DataConfig::Memory, &task.train, &self.options.device)?;
         experiment.check()?;
         let loaded = Loaded::Rows(Box::new(task), description);
-        let options = Options { reasons, ..self.options };
+        let options = Options { found, ..self.options };
         let mut runs = experiment::run(&experiment, Some(loaded), &options, &mut ())?;
         Ok(runs.swap_remove(0))
     }

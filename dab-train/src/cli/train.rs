@@ -17,7 +17,7 @@ use crate::{
     choose::Choice,
     config::{Experiment, Weights},
     data::Loaded,
-    experiment::{self, Listener},
+    experiment::{self, Found, Listener},
     learn::{machines::Machines, mpi, run::Observer},
     measure::alarms::words,
     report::{
@@ -122,12 +122,12 @@ impl Args {
         self.options.together(|machines| {
             let path = &self.experiment;
             if self.options.changes.is_empty() {
-                return self.options.run(&Experiment::read(path)?, None, None, machines, Vec::new());
+                return self.options.run(&Experiment::read(path)?, None, None, machines, Found::default());
             }
             let text = crate::support::limits::read_text(path)
                 .with_context(|| format!("cannot read {}", path.display()))?;
             let table = text.parse().with_context(|| format!("{} is not TOML", path.display()))?;
-            self.options.run(&self.options.changed(table)?, None, None, machines, Vec::new())
+            self.options.run(&self.options.changed(table)?, None, None, machines, Found::default())
         })
     }
 }
@@ -192,14 +192,14 @@ impl Options {
     }
 
     /// Trains, measures and writes. `first` is the data of the first seed, if somebody has read it already; `taken` the folder, if
-    /// somebody has taken it; `reasons` say why the experiment is as it is.
+    /// somebody has taken it; `found` says why the experiment is as it is.
     pub fn run(
         &self,
         experiment: &Experiment,
         first: Option<Loaded>,
         taken: Option<Taken>,
         machines: Option<Arc<Machines>>,
-        reasons: Vec<String>,
+        found: Found,
     ) -> Result<()> {
         ensure!(self.seeds > 0, "--seeds starts at 1");
         let weights = self.weights.or(experiment.weights);
@@ -230,7 +230,7 @@ impl Options {
             out: Some(out.clone()),
             resume: self.resume,
             baselines: !self.no_baselines,
-            reasons,
+            found,
             machines,
         };
         let runs =

@@ -20,6 +20,9 @@ use crate::support::text::counted;
 
 /// Share of honest models whose alarms lie in the expected ranges of all rates.
 const CENTRAL: f64 = 0.95;
+/// Share of honest models whose alarms are rarer than what is told on the console: they do little harm, and tied scores make
+/// them rarer.
+const RARE: f64 = 1e-3;
 
 /// False alarms of one channel at one rate.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -44,6 +47,8 @@ pub struct AlarmRate {
     /// Whether the test rows alone say that the rate is above the promised one. It may be kept all the same: few held-out rows
     /// place the threshold so roughly that this may be chance.
     pub suspect: bool,
+    /// Whether alarms are so rare that less than one honest model in a thousand has so few.
+    pub rare: bool,
 }
 
 impl AlarmRate {
@@ -71,12 +76,8 @@ impl AlarmRate {
             test,
             kept: alarms <= high,
             suspect: at_least(alarms, test, rate) < tail(rates),
+            rare: alarms < central(rate, held_out, test, RARE)[0],
         }
-    }
-
-    /// Whether alarms are rarer than in honest models.
-    pub fn rare(&self) -> bool {
-        self.actual < self.expected[0]
     }
 }
 
@@ -155,7 +156,7 @@ fn warning(rates: &[AlarmRate], calibrated: bool) -> Option<String> {
     let those =
         |of: fn(&AlarmRate) -> bool| rates.iter().filter(|rate| of(rate)).cloned().collect::<Vec<_>>();
     let [broken, suspect, rare] =
-        [those(|rate| !rate.kept), those(|rate| rate.suspect), those(AlarmRate::rare)];
+        [those(|rate| !rate.kept), those(|rate| rate.suspect), those(|rate| rate.rare)];
     let range = |rate: &AlarmRate| {
         format!(
             "(honest ones have {} to {} {})",
@@ -181,15 +182,18 @@ fn warning(rates: &[AlarmRate], calibrated: bool) -> Option<String> {
             counted(first.test, "test row"),
             first.verdict,
             percent(first.nominal),
-            too_few(first.held_out, calibrated),
+            too_few(first.held_out),
             more(calibrated)
         ));
     }
-    // Torn inputs that are missed do less harm than strangers: the report tells of them.
-    let first = rare.first().filter(|rate| rate.channel != AMBIGUITY)?;
+    let first = rare.first()?;
+    let (how, missed) = match first.channel == AMBIGUITY {
+        true => ("more often torn between two classes", "torn inputs"),
+        false => ("stranger", "strangers"),
+    };
     Some(format!(
-        "alarms of {} are rarer than promised: {} {}; the rows that calibrated are stranger than the test rows, or many scores are \
-         equal, so strangers are missed; {}",
+        "alarms of {} are rarer than promised: {} {}; the rows that calibrated are {how} than the test rows, or many scores are \
+         equal, so {missed} are missed; {}",
         first.channel,
         words(&rare),
         range(first),
@@ -200,14 +204,19 @@ fn warning(rates: &[AlarmRate], calibrated: bool) -> Option<String> {
     ))
 }
 
-/// `118 held-out rows are`, for a sentence that goes on.
-pub fn too_few(rows: usize, calibrated: bool) -> String {
-    let are = if rows == 1 { "is" } else { "are" };
-    format!("{} {are}", counted(rows, if calibrated { "calibration row" } else { "held-out row" }))
+/// `118 rows that calibrate are`, for a sentence that goes on.
+pub fn too_few(rows: usize) -> String {
+    let verbs = if rows == 1 { "calibrates is" } else { "calibrate are" };
+    format!("{} that {verbs}", counted(rows, "row"))
 }
 
-/// The central range of the number of alarms among `test` fresh rows.
+/// The range of the number of alarms among `test` fresh rows, of `rates` that are looked at together.
 fn expected(rate: f64, held_out: usize, test: usize, rates: usize) -> [usize; 2] {
+    central(rate, held_out, test, tail(rates))
+}
+
+/// The range of the number of alarms that has `tail` on either side.
+fn central(rate: f64, held_out: usize, test: usize, tail: f64) -> [usize; 2] {
     let all = held_out as f64 + 1.0;
     // 0.05 × 100 must give 5, and the f32 nearest to 1/73, times 73, must give 1.
     let a = (rate * all * (1.0 + 1e-6)).floor();
@@ -217,7 +226,7 @@ fn expected(rate: f64, held_out: usize, test: usize, rates: usize) -> [usize; 2]
     let (b, n) = (all - a, test as f64);
     // ln P(0 alarms), then the ratio of neighbours: no factorial overflows.
     let mut log: f64 = (0..test).map(|i| ((b + i as f64) / (a + b + i as f64)).ln()).sum();
-    let (mut below, mut low, tail) = (0.0, 0, tail(rates));
+    let (mut below, mut low) = (0.0, 0);
     for k in 0..=test {
         if below < tail {
             low = k;
@@ -356,7 +365,7 @@ mod tests {
         let said = warnings(std::slice::from_ref(&few), false).join("");
         assert!(
             said.starts_with(
-                "11 % of 437 test rows are called ambiguous at 5 %: 60 held-out rows are too few to tell chance from a fault"
+                "11 % of 437 test rows are called ambiguous at 5 %: 60 rows that calibrate are too few to tell chance from a fault"
             ) && said.contains("--calibration FILE"),
             "{said}"
         );
@@ -377,11 +386,14 @@ mod tests {
     #[test]
     fn alarms_that_are_too_rare_are_told_and_so_is_what_calibrated() {
         let none = AlarmRate::new(("unfamiliarity", "doubtful"), 0.05, &[0.5; 288], 500, 3);
-        assert!(none.kept && none.rare(), "{none:?}");
+        assert!(none.kept && none.rare, "{none:?}");
         let said = |calibrated| warnings(std::slice::from_ref(&none), calibrated).join("");
         assert!(said(true).contains("rarer than promised: doubtful 0 % at 5 %"), "{}", said(true));
         assert!(said(true).contains("are the rows of --calibration of the kind"), "{}", said(true));
         assert!(!said(false).contains("--calibration") && said(false).contains("held-out rows hold"));
+        // 0 of 149 is rarer than in most honest models of 179 held-out rows, but not so much.
+        let few = AlarmRate::new((AMBIGUITY, "ambiguous"), 0.05, &[0.5; 149], 179, 3);
+        assert!(few.actual < few.expected[0] && !few.rare, "{few:?}");
     }
 
     #[test]

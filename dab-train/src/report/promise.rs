@@ -45,6 +45,7 @@ pub(super) fn p_values(facts: &Facts) -> Answer {
         percent(shown.nominal)
     );
     let calibrated = facts.origin.calibrated;
+    let condition = if facts.origin.cut { ", if no network was trained on these rows" } else { "" };
     if broken.is_some() {
         let words =
             format!("{measured} {} {}{few}", sentence(reason(&shown.channel)), sentence(remedy(calibrated)));
@@ -52,7 +53,7 @@ pub(super) fn p_values(facts: &Facts) -> Answer {
         if shown.channel == AMBIGUITY {
             let words = format!("Those of {} hold: {}. {words}", first.channel, rate(first));
             let clause = format!(
-                "trust its p-values of {}: {}; do not trust those of ambiguity: {}",
+                "trust its p-values of {}{condition}: {}; do not trust those of ambiguity: {}",
                 first.channel,
                 rate(first),
                 rate(shown)
@@ -67,19 +68,19 @@ pub(super) fn p_values(facts: &Facts) -> Answer {
     }
     let seen = match facts.origin.cut {
         true => {
-            " They were cut from the training file: this holds only if no network was trained on these rows."
+            " The test rows were cut from the training file: this holds only if no network was trained on them."
         }
         false => "",
     };
     if suspect.is_some() {
         let words = format!(
             "{measured}{seen} By themselves these rows speak against it, but {} too few to tell chance from a fault: {}.{few}",
-            too_few(shown.held_out, calibrated),
+            too_few(shown.held_out),
             more(calibrated)
         );
         let clause = match shown.channel == AMBIGUITY {
             true => format!(
-                "its p-values of {} hold: {}; those of ambiguity may not: {}",
+                "its p-values of {} hold{condition}: {}; those of ambiguity may not: {}",
                 first.channel,
                 rate(first),
                 rate(shown)
@@ -88,7 +89,7 @@ pub(super) fn p_values(facts: &Facts) -> Answer {
         };
         return Answer::new(question, Tone::Mixed, "Perhaps not", words).in_headline(clause);
     }
-    if let Some(rare) = facts.alarms.iter().find(|alarms| alarms.rare()) {
+    if let Some(rare) = facts.alarms.iter().find(|alarms| alarms.actual < alarms.expected[0]) {
         let rate = rate(rare);
         let words =
             format!("Alarms are rarer than promised: {rate}. That is safe, but misses strangers.{seen}{few}");
@@ -96,7 +97,6 @@ pub(super) fn p_values(facts: &Facts) -> Answer {
             .in_headline(format!("alarms are rarer than promised ({rate})"));
     }
     let (tone, short) = if few.is_empty() { (Tone::Good, "Yes") } else { (Tone::Mixed, "Yes, coarsely") };
-    let condition = if facts.origin.cut { ", if no network was trained on these rows" } else { "" };
     Answer::new(question, tone, short, measured + seen + &few)
         .in_headline(format!("trust its p-values{condition}: {}", rate(first)))
 }

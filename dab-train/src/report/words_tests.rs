@@ -283,7 +283,7 @@ fn rows_that_were_cut_from_the_training_file_are_not_called_fresh() {
         &facts,
         &[
             "trust its p-values, if no network was trained on these rows: 4.8 % at 5 %",
-            "They were cut from the training file: this holds only if no network was trained on these rows",
+            "The test rows were cut from the training file: this holds only if no network was trained on them",
         ],
     );
     assert!(!told(&facts).contains("fresh"));
@@ -302,7 +302,7 @@ fn a_high_rate_that_may_be_chance_is_in_the_headline() {
         &facts,
         &[
             "its p-values of unfamiliarity hold: 3.4 % at 5 %; those of ambiguity may not: 11 % at 5 %",
-            "118 held-out rows are too few to tell chance from a fault",
+            "118 rows that calibrate are too few to tell chance from a fault",
             "--calibration FILE",
         ],
     );

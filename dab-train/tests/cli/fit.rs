@@ -89,7 +89,7 @@ fn features_and_labels_become_a_model_that_finds_what_is_far() {
     assert!(metrics["parity"]["auroc_difference"].is_number() && metrics["baselines"]["scores"].is_array());
 
     let page = std::fs::read_to_string(out.join("report.html")).unwrap();
-    assert!(page.contains("They were cut from the training file") && page.contains("opened once"));
+    assert!(page.contains("The test rows were cut from the training file") && page.contains("opened once"));
     text(dab(&folder, &["self-test", "out/model.dab"]));
     let scored = text(dab(&folder, &["score", "out/model.dab", "far.npy"]));
     let begins =
@@ -313,7 +313,7 @@ fn small_tables_are_fitted_or_refused_in_words() {
     let metrics = json(&folder.join("out/metrics.json"));
     assert!(metrics.pointer("/dab/interval").is_none_or(Value::is_null), "{metrics}");
     assert!(
-        metrics["reasons"][0].as_str().unwrap().starts_with("ridge regression: 3 training rows"),
+        metrics["reasons"][0].as_str().unwrap().starts_with("ridge regression: 4 training rows"),
         "{metrics}"
     );
     let said = text(dab(&folder, &["compare", "out", "out"]));
