@@ -199,11 +199,14 @@ fn line(entry: &Entry) -> Markup {
     }
 }
 
-/// `−0.031 to +0.004`.
+/// `−0.031 to +0.004`; an end keeps so many digits that its sign is seen.
 fn interval(gap: [f64; 2]) -> String {
     let end = |x: f64| {
-        let text = format!("{x:+.3}").replace('-', "−");
-        if text.ends_with("0.000") { "0".to_owned() } else { text }
+        let digits = (3..6).find(|&digits| x.abs() >= 0.5 * 0.1_f64.powi(digits)).unwrap_or(6);
+        match digits {
+            6 => "0".to_owned(),
+            digits => format!("{x:+.*}", digits as usize).replace('-', "−"),
+        }
     };
     gap.map(end).join(" to ")
 }
@@ -329,6 +332,12 @@ mod tests {
             assert!(page.contains(part), "{part} is missing in {page}");
         }
         assert!(!page.contains("http://") && !page.contains("https://"), "no external resource");
+    }
+
+    #[test]
+    fn an_interval_that_leaves_out_0_shows_so() {
+        assert_eq!(interval([-0.0231, -0.000_31]), "−0.023 to −0.0003");
+        assert_eq!(interval([0.0, 0.0123]), "0 to +0.012");
     }
 
     #[test]
