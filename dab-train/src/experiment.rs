@@ -14,7 +14,7 @@ mod without_gradients;
 
 pub(crate) use without_gradients::twice;
 
-use std::{ops::Range, path::PathBuf, sync::Arc};
+use std::{ops::Range, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Result, anyhow, bail};
 use burn::tensor::Device;
@@ -32,13 +32,13 @@ use crate::{
         run::{Learnt, Observer, Setting},
     },
     measure::{
-        alarms::broken,
+        alarms,
         assessed::{Assessments, assess},
         comparison::{Comparison, compare},
         cost,
         evaluate::{TaskScores, evaluate, truth_coverage},
         parity::{Parity, Twice},
-        worth::useless,
+        worth::{Classifier, useless},
     },
     model::{codebook::Codebook, network::Output},
     report::folder::{self, CHECKPOINT},
@@ -58,8 +58,19 @@ pub struct Options {
     pub resume: bool,
     /// Whether the baselines are measured too.
     pub baselines: bool,
+    /// What was found out when the experiment was made.
+    pub found: Found,
     /// The processes that share the run, when there are several; process 0 alone measures and writes.
     pub machines: Option<Arc<Machines>>,
+}
+
+/// What was found out when an experiment was made of somebody's rows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Found {
+    /// Why the experiment is as it is, in sentences: they stand in metrics.json and on the page.
+    pub reasons: Vec<String>,
+    /// How long that took: so much less is left for choosing the views of the first seed.
+    pub spent: Duration,
 }
 
 impl Options {
@@ -72,6 +83,7 @@ impl Options {
             out: None,
             resume: false,
             baselines: true,
+            found: Found::default(),
             machines: None,
         }
     }
@@ -154,7 +166,8 @@ pub fn run(
         description.warnings.iter().for_each(|warning| listener.warning(warning));
         let (seen, sealed, made) = if experiment.retrofit.is_some() {
             let (seen, sealed) = rows(loaded).map_err(Error::of(Error::Data))?.seal();
-            let made = without_gradients::make(&mut experiment, &description, &seen, listener);
+            let spent = if seed == options.seeds.start { options.found.spent } else { Duration::ZERO };
+            let made = without_gradients::make(&mut experiment, &description, &seen, spent, listener);
             (seen, sealed, Made::Computed(Box::new(made.map_err(Error::of(Error::Learning))?)))
         } else {
             let (seen, sealed, learnt) =
@@ -205,11 +218,10 @@ pub fn run(
             false => Comparison::default(),
         };
         let (mut warnings, rows) = (description.warnings, description.rows);
-        // The user's own last layer may be that of any network.
-        let linear = experiment.retrofit.as_ref().is_some_and(|retrofit| retrofit.head.is_none());
-        for warning in useless(&task, &scores.test, linear)
+        let classifier = Classifier::of(experiment.retrofit.as_ref());
+        for warning in useless(&task, &scores.test, classifier)
             .into_iter()
-            .chain(broken(&evaluation.alarms))
+            .chain(alarms::warnings(&evaluation.alarms, description.calibration.is_some()))
             .chain(parity.warning())
         {
             listener.warning(&warning);
@@ -231,6 +243,7 @@ pub fn run(
             rows,
             codebook,
             learnt,
+            reasons: options.found.reasons.clone(),
             choice,
             warnings,
         };
@@ -256,10 +269,10 @@ fn description(experiment: &Experiment, loaded: &Loaded) -> Description {
             let rows = description.calibration.as_ref().unwrap_or(&task.held_out.inputs);
             if shaped && rows.rows > 0 {
                 let left = retrofit::Calibration::Unseen(rows).table().rows;
-                description
-                    .calibrated_by(left, "rows that calibrate, beside a quarter that shapes the scores");
+                let called = "rows that calibrate, beside a quarter that shapes the scores";
+                description.calibrated_by(left, called, task);
             } else if let Some(rows) = description.calibration.as_ref().map(|rows| rows.rows) {
-                description.calibrated_by(rows, "calibration rows");
+                description.calibrated_by(rows, "calibration rows", task);
             }
             description.warnings.extend(task.warnings_of(&description));
             description

@@ -2,7 +2,7 @@
 
 pub(crate) mod network;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::ensure;
 use burn::tensor::Device;
@@ -20,11 +20,16 @@ use crate::{
         sources::features::{Answers, FileRows, Shares, cut_rows},
     },
     error::Error,
-    experiment::{self, Options},
+    experiment::{self, Found, Options},
     run::Run,
     support::text::counted,
 };
 
+/// Why a model learns where nothing was tried.
+const ASKED: &str = "hidden layers and codes learn by gradients because that was asked for (--learn, --codes, --dim or --epochs)";
+/// Why none learns where it was asked for.
+const COMPUTED: &str = "learning finds no more strangers and does not predict better, so the model is computed; a setting of learning \
+                        (--epochs, --codes, --dim) makes it learn all the same";
 /// How errors call the labels.
 const LABELS: &str = "the labels";
 
@@ -39,14 +44,12 @@ pub fn fit<R: AsRef<[f32]>>(features: &[R], labels: &[u32]) -> Result<Run, Error
     Fit::classes(features, labels)?.run()
 }
 
-/// What is said where learning was asked for and is not worth it.
-const COMPUTED: &str = "learning finds no more strangers and does not predict better, so the model is computed; a setting of learning \
-                        (--epochs, --codes, --dim) makes it learn all the same";
-
 /// What is asked of a fit.
 pub(crate) struct Wanted {
-    /// Whether to learn by gradients, whatever pays.
+    /// Whether to learn by gradients, if it pays.
     pub learn: bool,
+    /// Whether a setting of learning was changed: then it learns, whatever pays.
+    pub told: bool,
     /// Settings of learning: one of them asks for it.
     pub wishes: Wishes,
     /// Settings of a model that is computed.
@@ -65,25 +68,33 @@ impl Wanted {
         data: DataConfig,
         train: &Split,
         device: &Device,
-    ) -> Result<(Experiment, Vec<String>), Error> {
-        let Self { learn, mut wishes, retrofit } = self;
-        let told = wishes.any();
-        let mut learns = learn || told;
-        let mut reasons = Vec::new();
+    ) -> Result<(Experiment, Found), Error> {
+        let Self { learn, told, mut wishes, retrofit } = self;
+        let asked = learn || wishes.any();
+        let told = told || wishes.any();
+        // What is no time, or too long for the clock, limits nothing here; an experiment refuses the former.
+        let time = retrofit.seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let (mut learns, mut reasons, mut spent) = (asked, Vec::new(), Duration::ZERO);
+        if asked {
+            reasons.push(ASKED.to_owned());
+        }
         if !learns && !retrofit.fast && matches!(train.targets, Targets::Regression(_)) {
-            let predictor = numbers::predictor(train, seed, retrofit.flash, device)
+            let begun = Instant::now();
+            let predictor = numbers::predictor(train, seed, retrofit.flash, time, device)
                 .map_err(Error::of(Error::Learning))?;
+            spent = begun.elapsed();
             (wishes.epochs, learns, reasons) =
                 (predictor.epochs, predictor.epochs.is_some(), predictor.reasons);
         }
         if !learns {
-            return Ok((Experiment::without_gradients(name, seed, data, retrofit), reasons));
+            let experiment = Experiment::without_gradients(name, seed, data, retrofit);
+            return Ok((experiment, Found { reasons, spent }));
         }
         let mut experiment = defaults::experiment(name, seed, data.clone(), train, wishes);
         // A regression that was told to learn so keeps to what it was told.
-        let chooses = !reasons.is_empty() || (learn && matches!(train.targets, Targets::Classes { .. }));
+        let chooses = !asked || (learn && matches!(train.targets, Targets::Classes { .. }));
         if chooses && !retrofit.fast {
-            let time = retrofit.seconds.map(Duration::from_secs_f64);
+            let time = time.map(|time| time.saturating_sub(spent));
             // A network that was asked for may fill the flash: its views have half as much all the same.
             let beside_it = |flash: u64| flash / 2 + least_bytes(&experiment, train.inputs.cols);
             let flash = retrofit.flash.map(|flash| if learn { flash.max(beside_it(flash)) } else { flash });
@@ -91,12 +102,13 @@ impl Wanted {
             let found = beside(&experiment, train, &wish, device).map_err(Error::of(Error::Learning))?;
             reasons.extend(found.reasons);
             if !(found.learning_pays || told) {
-                reasons.push(COMPUTED.to_owned());
-                return Ok((Experiment::without_gradients(name, seed, data, retrofit), reasons));
+                reasons[0] = COMPUTED.to_owned();
+                let experiment = Experiment::without_gradients(name, seed, data, retrofit);
+                return Ok((experiment, Found { reasons, spent }));
             }
             (experiment.beside, experiment.weights) = (found.beside, found.weights);
         }
-        Ok((experiment, reasons))
+        Ok((experiment, Found { reasons, spent }))
     }
 }
 
@@ -270,12 +282,13 @@ impl Fit {
         if let Some(rows) = self.calibration {
             description.calibrate(rows, &task).map_err(Error::of(Error::Data))?;
         }
-        let wanted = Wanted { learn: self.learn, wishes: self.wishes, retrofit: self.retrofit };
-        let (experiment, _) =
+        let wanted = Wanted { learn: self.learn, told: false, wishes: self.wishes, retrofit: self.retrofit };
+        let (experiment, found) =
             wanted.experiment(&self.name, seed, DataConfig::Memory, &task.train, &self.options.device)?;
         experiment.check()?;
         let loaded = Loaded::Rows(Box::new(task), description);
-        let mut runs = experiment::run(&experiment, Some(loaded), &self.options, &mut ())?;
+        let options = Options { found, ..self.options };
+        let mut runs = experiment::run(&experiment, Some(loaded), &options, &mut ())?;
         Ok(runs.swap_remove(0))
     }
 }

@@ -38,6 +38,8 @@ pub struct Run {
     pub codebook: Codebook,
     /// The trained network and the history of its epochs, where there was one to train.
     pub learnt: Option<Learnt>,
+    /// Why the model is of its kind, in sentences: what was found out before its views were chosen or it learnt.
+    pub reasons: Vec<String>,
     /// How the views were chosen, where they were.
     pub choice: Option<Choice>,
     /// What is allowed in the data but worth a line to the user.

@@ -127,12 +127,7 @@ fn cut(train: &Split, outputs: usize, hides: bool, seed: u64) -> (Rows, Vec<Fold
 ///
 /// # Errors
 /// When learning fails.
-pub fn beside(
-    experiment: &Experiment,
-    train: &Split,
-    wish: &Wish,
-    device: &Device,
-) -> Result<Found> {
+pub fn beside(experiment: &Experiment, train: &Split, wish: &Wish, device: &Device) -> Result<Found> {
     let (outputs, hides) = match &train.targets {
         Targets::Classes { count, .. } => (*count, *count > 2),
         Targets::Regression(targets) => (targets.cols, false),

@@ -127,6 +127,10 @@ fn no_time_judges_one_fold_and_no_flash_is_an_error() {
     let wish = Wish { time: Some(Duration::ZERO), ..wish(Some(64 << 10)) };
     let choice = choose(&inputs, &labels, &rows(&labels, 5), &wish, &|_, _| ()).unwrap();
     assert_eq!(choice.folds, 1);
+    let said = choice.reasons.join("\n");
+    assert!(said.contains("were judged by 1 fold of training rows"), "{said}");
+    assert!(said.contains("stopped after 1 of 20 folds (--time)"), "{said}");
+    assert!(choice.curve.iter().all(|point| point.chosen) && said.contains("the curve of sizes"), "{said}");
     let none = Wish { flash: Some(4000), ..wish };
     let error = choose(&inputs, &labels, &rows(&labels, 5), &none, &|_, _| ()).unwrap_err().to_string();
     assert!(error.contains("--flash"), "{error}");

@@ -9,7 +9,10 @@ use super::{
     plan::Rows,
     views,
 };
-use crate::{config::retrofit::ViewConfig, support::parallel::map_blocks};
+use crate::{
+    config::retrofit::ViewConfig,
+    support::{parallel::map_blocks, text::plural},
+};
 
 /// Sizes of file on the rate–distortion curve.
 const CURVE: [u64; 6] = [16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 1 << 20];
@@ -30,7 +33,8 @@ pub(super) fn joined(
     Ok(each.map(|each| each.iter().sum::<f64>() / each.len().max(1) as f64))
 }
 
-/// The chosen views in files of other sizes, and in this one.
+/// The chosen views in files of other sizes, and in this one; and what a reader of them should know. There are no more sizes once
+/// it is `late`.
 pub(super) fn curve(
     folds: &[Fold],
     chosen: &[Candidate],
@@ -38,8 +42,9 @@ pub(super) fn curve(
     wish: &Wish,
     choice: &Choice,
     auroc: Option<f64>,
-) -> Result<Vec<Point>> {
-    let mut points = Vec::new();
+    late: &dyn Fn() -> bool,
+) -> Result<(Vec<Point>, Vec<String>)> {
+    let (mut points, mut notes) = (Vec::new(), Vec::new());
     let point = |flash, views: &[ViewConfig], auroc, chosen| Point {
         flash,
         bytes: rows.bytes(views, wish.own_head),
@@ -55,9 +60,58 @@ pub(super) fn curve(
         if points.iter().any(|point: &Point| point.bytes == rows.bytes(&views, wish.own_head)) {
             continue;
         }
+        if late() {
+            notes.push("the curve of sizes has not every size (--time)".to_owned());
+            break;
+        }
         let found = joined(folds, chosen, Some(flash), wish.seed)?;
         points.extend(found.map(|auroc| point(Some(flash), &views, auroc, false)));
     }
     points.sort_by_key(|point| point.bytes);
-    Ok(points)
+    notes.extend(as_good(&points));
+    Ok((points, notes))
+}
+
+/// Why the chosen file is larger than one that finds as much, where there is one.
+fn as_good(points: &[Point]) -> Option<String> {
+    /// AUROCs that print alike.
+    const ALIKE: f64 = 5e-5;
+    let chosen = points.iter().find(|point| point.chosen)?;
+    let smaller =
+        points.iter().find(|point| point.bytes < chosen.bytes && point.auroc > chosen.auroc - ALIKE)?;
+    let flash =
+        smaller.flash.map_or_else(String::new, |flash| format!(": --flash {}K takes it", flash >> 10));
+    Some(format!(
+        "a file of {} finds as many of these strangers (AUROC {:.4}){flash}; the flash that is allowed is used all the same, since \
+         strangers made of training rows cannot test everything that more axes and codes see",
+        plural(smaller.bytes, "byte"),
+        smaller.auroc
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_smaller_file_that_finds_as_much_is_named() {
+        let point = |bytes, auroc, chosen| Point {
+            flash: Some(16 << 10),
+            bytes,
+            multiply_adds: 1,
+            codes: 1,
+            auroc,
+            chosen,
+        };
+        let said = as_good(&[point(9000, 0.9, false), point(16_000, 0.98, false), point(99_000, 0.98, true)])
+            .unwrap();
+        assert!(
+            said.starts_with("a file of 16,000 bytes finds as many") && said.contains("--flash 16K takes it"),
+            "{said}"
+        );
+        assert_eq!(
+            as_good(&[point(9000, 0.97, false), point(16_000, 0.98, true), point(99_000, 0.98, false)]),
+            None
+        );
+    }
 }

@@ -293,7 +293,11 @@ pub fn choose(
     }
     let forms = if rows.classes() > 2 { &FORMS[..] } else { &FORMS[1..] };
     let x = std::env::var("DABX").unwrap_or_default();
-    let forms = if x.contains("J") && (wish.own_head || x.contains("A")) && rows.classes() > 2 { &[Form::Joined][..] } else { forms };
+    let forms = if x.contains("J") && (wish.own_head || x.contains("A")) && rows.classes() > 2 {
+        &[Form::Joined][..]
+    } else {
+        forms
+    };
     among(&folds, &norms(inputs), forms, rows, wish, None, progress)
 }
 
@@ -329,6 +333,7 @@ fn among(
     progress: Progress,
 ) -> Result<Choice> {
     let begun = Instant::now();
+    let late = || wish.time.is_some_and(|time| begun.elapsed() > time);
     let most = most_views(rows, norms, wish.flash);
     let room = wish.flash.map(|flash| rows.room(flash) / most);
     // What a fold has room for, the model must have room for as well: a fold has fewer classes to decode.
@@ -347,7 +352,7 @@ fn among(
     let trials = map_blocks(jobs.len(), 1, |job| {
         let (fold, norm) = jobs[job.start];
         // The first fold is always judged: something must be known.
-        if fold > 0 && wish.time.is_some_and(|time| begun.elapsed() > time) {
+        if fold > 0 && late() {
             return None;
         }
         let (fold, norm) = (&folds[fold], norms[norm]);
@@ -380,7 +385,7 @@ fn among(
     // Fewer views have more axes each, or more codes: where axes are left out, and where nothing else fills the flash, that may be
     // worth more than another view.
     let crowded = |chosen: &[Candidate]| rows.classes() < 2 || chosen.iter().any(|view| !view.full_rank);
-    while chosen.len() > 1 && crowded(&chosen) {
+    while chosen.len() > 1 && crowded(&chosen) && !late() {
         let fewer = &chosen[..chosen.len() - 1];
         let blind_to_gain = fewer.iter().all(|view| view.norm.has_length());
         let found = curve::joined(used, fewer, wish.flash, wish.seed)?;
@@ -391,8 +396,10 @@ fn among(
     }
     let views = views(&chosen, rows, wish.flash).ok_or_else(|| too_small(rows, wish.flash))?;
     let choice = sized(Choice { views, folds: judged.len(), ..Choice::default() }, rows, wish);
-    let curve = curve::curve(used, &chosen, rows, wish, &choice, auroc)?;
-    let reasons = reasons::reasons(&candidates, &chosen, norms, judged.len(), rows.classes());
+    let (curve, notes) = curve::curve(used, &chosen, rows, wish, &choice, auroc, &late)?;
+    let mut reasons =
+        reasons::reasons(&candidates, &chosen, norms, (judged.len(), folds.len()), rows.classes());
+    reasons.extend(notes);
     Ok(Choice { auroc, candidates, curve, reasons, ..choice })
 }
 

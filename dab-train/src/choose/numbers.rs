@@ -7,7 +7,9 @@
 //! Held-out rows calibrate the model, so they judge nothing here. Learning has to earn its place: a network is taken only when
 //! its squared errors are smaller, row by row, by more than one standard error of the mean difference.
 
-use anyhow::{Context, Result};
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
 use burn::tensor::Device;
 
 use crate::{
@@ -17,7 +19,7 @@ use crate::{
         ridge::Ridge,
         run::{self, Setting},
     },
-    support::random::Random,
+    support::{random::Random, text::counted},
 };
 
 /// Share of the training rows that judges.
@@ -100,11 +102,19 @@ fn clearly_smaller(own: &[f64], other: &[f64]) -> bool {
     gain > (variance / differences.len().max(1) as f64).sqrt()
 }
 
-/// Chooses what predicts the targets of training rows, in a file of `flash` bytes.
+/// Chooses what predicts the targets of training rows, in a file of `flash` bytes. After `time` no other network is begun.
 ///
 /// # Errors
 /// When the targets are no numbers, or learning fails.
-pub fn predictor(train: &Split, seed: u64, flash: Option<u64>, device: &Device) -> Result<Predictor> {
+pub fn predictor(
+    train: &Split,
+    seed: u64,
+    flash: Option<u64>,
+    time: Option<Duration>,
+    device: &Device,
+) -> Result<Predictor> {
+    let begun = Instant::now();
+    let late = || time.is_some_and(|time| begun.elapsed() > time);
     let (rows, targets) = (train.inputs.rows, regression(train)?);
     if rows < LEAST {
         let reasons = vec![format!("ridge regression: {rows} training rows are too few to try others")];
@@ -121,45 +131,64 @@ pub fn predictor(train: &Split, seed: u64, flash: Option<u64>, device: &Device) 
     let mut lengths: Vec<usize> = SHORTER.iter().map(|divisor| (usual / divisor).max(LEAST_EPOCHS)).collect();
     lengths.dedup();
     let (mut constant, mut ridge, mut networks) = (Vec::new(), Vec::new(), vec![Vec::new(); lengths.len()]);
-    for (fit, judge) in cuts(rows, seed) {
-        let (fit, judge) = (train.select(&fit), train.select(&judge));
+    let (all_lengths, all_cuts) = (lengths.len(), cuts(rows, seed));
+    let mut used = 0;
+    for (fit, judge) in &all_cuts {
+        // Every candidate is judged on the same rows: the first cut says how many of them there is time for.
+        if used > 0 && late() {
+            break;
+        }
+        used += 1;
+        let (fit, judge) = (train.select(fit), train.select(judge));
         let (wanted, known) = (regression(&judge)?, regression(&fit)?);
         let middle = Scale::fit(known).mean;
         constant.extend(errors(|_, column| f64::from(middle[column]), wanted, &scale));
         let linear = Ridge::fit((&fit.inputs, known), (&judge.inputs, wanted), None)?;
         ridge.extend(errors(|row, column| linear.predict(judge.inputs.row(row), column), wanted, &scale));
-        for (errors, &epochs) in networks.iter_mut().zip(&lengths) {
-            errors.extend(network(&fit, &judge, epochs, &scale, seed, device)?);
+        // The shortest first: it overruns the time by the least.
+        for place in (0..lengths.len()).rev() {
+            if used == 1 && late() {
+                lengths.drain(..=place);
+                networks.drain(..=place);
+                break;
+            }
+            networks[place].extend(network(&fit, &judge, lengths[place], &scale, seed, device)?);
         }
     }
-    let (best, epochs) = networks
-        .iter()
-        .zip(&lengths)
-        .min_by(|a, b| mean(a.0).total_cmp(&mean(b.0)))
-        .context("no number of epochs to try")?;
-    let learns = clearly_smaller(best, &ridge);
+    let best = networks.iter().zip(&lengths).min_by(|a, b| mean(a.0).total_cmp(&mean(b.0)));
+    let epochs = best.filter(|(errors, _)| clearly_smaller(errors, &ridge)).map(|(_, &epochs)| epochs);
     let show = |errors: &[f64]| format!("{:.3}", mean(errors).sqrt());
     let tried: Vec<String> = networks
         .iter()
         .zip(&lengths)
         .map(|(errors, epochs)| format!("a network of {epochs} epochs {}", show(errors)))
         .collect();
-    let taken = match learns {
-        true => format!("the network of {epochs} epochs"),
-        false => "ridge regression (a network must be clearly better)".to_owned(),
+    let taken = match epochs {
+        Some(epochs) => format!("the network of {epochs} epochs"),
+        None => "ridge regression (a network must be clearly better)".to_owned(),
     };
-    let reasons = vec![
+    let all = [
+        format!("their mean {}", show(&constant)),
+        format!("ridge regression {}", show(&ridge)),
+        tried.join(", "),
+    ];
+    let mut reasons = vec![
         format!(
-            "error on {} training rows that did not fit, in standard deviations of the target: their mean {}, ridge \
-             regression {}, {}",
+            "error on {} training rows that did not fit, in standard deviations of the target: {}",
             ridge.len(),
-            show(&constant),
-            show(&ridge),
-            tried.join(", ")
+            all.iter().filter(|words| !words.is_empty()).cloned().collect::<Vec<_>>().join(", ")
         ),
         format!("taken: {taken}"),
     ];
-    Ok(Predictor { epochs: learns.then_some(*epochs), reasons })
+    if networks.len() < all_lengths || used < all_cuts.len() {
+        reasons.push(format!(
+            "stopped after {} of {} and {used} of {} (--time)",
+            networks.len(),
+            counted(all_lengths, "network"),
+            counted(all_cuts.len(), "cut")
+        ));
+    }
+    Ok(Predictor { epochs, reasons })
 }
 
 #[cfg(test)]
@@ -178,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_linear_law_needs_no_network_and_a_bent_one_does() {
-        let chosen = |split: &Split| predictor(split, 0, None, &Device::flex()).unwrap();
+        let chosen = |split: &Split| predictor(split, 0, None, None, &Device::flex()).unwrap();
         let straight = chosen(&rows(|x| 3.0 * x[0] - x[1], 1.0));
         assert_eq!(straight.epochs, None, "{:?}", straight.reasons);
         let bent = chosen(&rows(|x| 3.0 * x[0].abs() + x[1] * x[1], 0.1));
@@ -189,10 +218,23 @@ mod tests {
     fn a_network_that_the_flash_cannot_hold_is_not_tried() {
         let bent = rows(|x| 3.0 * x[0].abs() + x[1] * x[1], 0.1);
         // Four inputs and 50 units have 200 weights.
-        let small = predictor(&bent, 0, Some(199), &Device::flex()).unwrap();
+        let small = predictor(&bent, 0, Some(199), None, &Device::flex()).unwrap();
         assert_eq!(small.epochs, None);
         assert_eq!(small.reasons, ["ridge regression: a network has more than 200 bytes, the flash 199"]);
-        assert!(predictor(&bent, 0, Some(200), &Device::flex()).unwrap().epochs.is_some());
+        assert!(predictor(&bent, 0, Some(200), None, &Device::flex()).unwrap().epochs.is_some());
+    }
+
+    #[test]
+    fn without_time_no_network_is_tried() {
+        let bent = rows(|x| 3.0 * x[0].abs() + x[1] * x[1], 0.1);
+        let none = predictor(&bent, 0, None, Some(Duration::ZERO), &Device::flex()).unwrap();
+        let said = none.reasons.join("\n");
+        assert_eq!(none.epochs, None, "{said}");
+        assert!(
+            said.contains("ridge regression")
+                && said.contains("stopped after 0 of 3 networks and 1 of 1 cut (--time)"),
+            "{said}"
+        );
     }
 
     #[test]
@@ -204,6 +246,6 @@ mod tests {
         }
         assert_eq!((cuts(100, 2).len(), cuts(2000, 2).len()), (3, 1));
         let split = rows(|x| x[0], 0.1).select(&(0..30).collect::<Vec<_>>());
-        assert_eq!(predictor(&split, 0, None, &Device::flex()).unwrap().epochs, None);
+        assert_eq!(predictor(&split, 0, None, None, &Device::flex()).unwrap().epochs, None);
     }
 }

@@ -1,14 +1,14 @@
 //! Why these views, in sentences: for the console, the report and metrics.json.
 
 use super::{Candidate, select::TIE};
-use crate::config::retrofit::Norm;
+use crate::{config::retrofit::Norm, support::text::counted};
 
-/// The choice in sentences.
+/// The choice in sentences; `folds` are those that were judged, of so many.
 pub(super) fn reasons(
     candidates: &[Candidate],
     chosen: &[Candidate],
     norms: &[Norm],
-    folds: usize,
+    (folds, of): (usize, usize),
     classes: usize,
 ) -> Vec<String> {
     let hidden = match classes < 2 {
@@ -16,9 +16,13 @@ pub(super) fn reasons(
         false => "classes left out, and chimeras of two rows",
     };
     let mut reasons = vec![format!(
-        "{} candidates were judged by {folds} folds of training rows with {hidden}",
-        candidates.len()
+        "{} were judged by {} of training rows with {hidden}",
+        counted(candidates.len(), "candidate"),
+        counted(folds, "fold")
     )];
+    if folds < of {
+        reasons.push(format!("stopped after {folds} of {} (--time)", counted(of, "fold")));
+    }
     if norms.len() == 1 && classes > 1 {
         reasons.push("the columns have different units, so each is standardised".to_owned());
     }

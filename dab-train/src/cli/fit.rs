@@ -130,15 +130,16 @@ impl Args {
         let head = self.head.as_deref().map(full).transpose()?;
         let (flash, seconds, fast) = (self.flash.0, self.time, self.fast);
         let retrofit = Retrofit { flash, seconds, fast, head, views: Vec::new() };
-        let wanted = Wanted { learn: self.learn, wishes, retrofit };
-        let (experiment, reasons) = wanted.experiment(&name, seed, data, &task.train, &device)?;
+        let told = self.options.changes_learning();
+        let wanted = Wanted { learn: self.learn, told, wishes, retrofit };
+        let (experiment, found) = wanted.experiment(&name, seed, data, &task.train, &device)?;
         if machines.as_ref().is_none_or(|machines| machines.place.index == 0) {
-            self.options.tell(&reasons);
+            self.options.tell(&found.reasons);
         }
         let changed = self.options.changed(experiment.table()?)?;
         let same = (&changed.data, changed.seed) == (&experiment.data, seed);
         let first = same.then_some(Loaded::Rows(Box::new(task), description));
-        self.options.run(&changed, first, taken, machines)
+        self.options.run(&changed, first, taken, machines, found)
     }
 
     fn data(&self) -> Result<features::FeaturesConfig> {

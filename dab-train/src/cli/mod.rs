@@ -41,9 +41,9 @@ use crate::support::interrupt;
 /// Uncertainty for neural networks on microcontrollers.
 ///
 /// A dab model is one file (.dab) that turns an input into an uncertainty in nats, a p-value and a verdict:
-/// familiar, doubtful or unfamiliar. `dab fit` learns one from your features, `dab train` from an experiment
-/// file, `dab pack` makes one from tensors trained anywhere; the other commands look into it and run it here
-/// with the very bits of the device.
+/// familiar, ambiguous, doubtful or unfamiliar. `dab fit` learns one from your features, `dab train` from an
+/// experiment file, `dab pack` makes one from tensors trained anywhere; the other commands look into it and run
+/// it here with the very bits of the device.
 #[derive(Debug, Parser)]
 #[command(name = "dab", version, propagate_version = true, arg_required_else_help = true)]
 #[command(after_help = "Start with `dab fit --help`, or `dab inspect model.dab` if you have a model.")]
@@ -127,10 +127,18 @@ fn misunderstood(error: &clap::Error) -> ExitCode {
             let fact = message.split("\n\nUsage:").next().unwrap_or_default();
             let fact = fact.split("\n\nFor more information").next().unwrap_or_default();
             let fact = fact.strip_prefix("error: ").unwrap_or(fact);
-            complain(&format!("{fact}; `dab --help` and `dab <command> --help` explain"));
+            complain(&format!("{}; `dab --help` and `dab <command> --help` explain", with_tips(fact)));
             ExitCode::from(USAGE)
         }
     }
+}
+
+/// A fact of clap and its tips as one sentence, without the tip that a mistyped flag could be a value.
+fn with_tips(fact: &str) -> String {
+    let mut parts = fact.split("\n\n  tip: ");
+    let fact = parts.next().unwrap_or_default().to_owned();
+    let tips = parts.flat_map(|tips| tips.split("\n  tip: ")).filter(|tip| !tip.starts_with("to pass "));
+    tips.fold(fact, |said, tip| said + "; " + tip.trim())
 }
 
 /// One line on standard error, written at once: the messages of a launcher or of other processes come before or after it, never
@@ -153,4 +161,27 @@ fn print(text: &str) -> Result<()> {
     out.write_all(text.as_bytes())?;
     out.flush()?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistyped_flag_is_told_in_one_sentence() {
+        let told = |args: &[&str]| {
+            let error = Cli::try_parse_from(std::iter::once(&"dab").chain(args)).unwrap_err().to_string();
+            let fact = error.split("\n\nUsage:").next().unwrap_or_default();
+            with_tips(fact.strip_prefix("error: ").unwrap_or(fact))
+        };
+        assert_eq!(told(&["fit", "--zzz", "3"]), "unexpected argument '--zzz' found");
+        let near = told(&["fit", "--featurs", "x.npy"]);
+        assert!(
+            near.starts_with(
+                "unexpected argument '--featurs' found; a similar argument exists: '--features'"
+            ),
+            "{near}"
+        );
+        assert!(!near.contains("tip") && !near.contains('\n'), "{near}");
+    }
 }

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     data::{
-        self, Split, Table, Targets,
+        self, Split, Table, Targets, copies,
         files::{self, FilePart, Labels},
         rows::TextFormat,
     },
@@ -124,6 +124,7 @@ pub fn run(args: &Args) -> Result<()> {
         || args.model.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
         |(_, name)| name.clone(),
     );
+    let mut notes = Vec::new();
     let compared = match &args.train {
         Some(train) => {
             let answers = match (&args.train_labels, shape.task) {
@@ -133,7 +134,14 @@ pub fn run(args: &Args) -> Result<()> {
                 }
                 (None, _) => None,
             };
-            baselines(inputs(train)?, answers, &data, targets.clone(), &ood)?
+            let train = inputs(train)?;
+            notes.extend(copies::many(&train, &[&data]).map(|(found, all)| {
+                format!(
+                    "{found} of {all} rows of --data are copies of rows of --train: everything looks familiar there; give rows that \
+                     the model has not seen"
+                )
+            }));
+            baselines(train, answers, &data, targets.clone(), &ood)?
         }
         None => Vec::new(),
     };
@@ -145,8 +153,10 @@ pub fn run(args: &Args) -> Result<()> {
         methods = own([&subject])?;
         methods.extend(Method::baselines(&[compared]));
     }
+    notes.iter().for_each(|note| super::complain(note));
     let extras = Extras {
         methods,
+        notes,
         settings: file.info.clone(),
         rows: "Rows are counted from 1, as in dab explain MODEL FILE --row N, which says more about one.",
         ..Extras::default()

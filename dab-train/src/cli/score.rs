@@ -58,9 +58,10 @@ const BUFFER: usize = 1 << 16;
 /// verdict are empty when the model has no calibration. Rows stream, so a file may be larger than memory; results
 /// have the very bits of the device.
 ///
-/// A verdict compares the p_value with the model's rates: unfamiliar at 0.01 or less, doubtful at 0.05 or less. A
-/// model of fewer than 99 held-out rows cannot reach 0.01: it was given the smallest rate that it reaches, 1 in n + 1
-/// for n rows (`dab inspect` shows the rates). --doubtful and --unfamiliar set others.
+/// A verdict compares the p_value with the model's rates: unfamiliar at 0.01 or less, doubtful at 0.05 or less. An
+/// input that is neither is ambiguous where its ambiguity_p is 0.05 or less. A model of fewer than 99 held-out rows
+/// cannot reach 0.01: it was given the smallest rate that it reaches, 1 in n + 1 for n rows (`dab inspect` shows the
+/// rates). --doubtful and --unfamiliar set others.
 ///
 /// A CSV file may begin with column names. If the model knows its inputs by name (`dab inspect` shows
 /// input_names), columns are found by name, in any order and among others. A NumPy array is [rows, inputs], of

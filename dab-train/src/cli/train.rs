@@ -15,9 +15,9 @@ use super::{
 };
 use crate::{
     choose::Choice,
-    config::{Experiment, Weights},
+    config::{Experiment, LEARNING, Weights},
     data::Loaded,
-    experiment::{self, Listener},
+    experiment::{self, Found, Listener},
     learn::{machines::Machines, mpi, run::Observer},
     measure::alarms::words,
     report::{
@@ -122,12 +122,12 @@ impl Args {
         self.options.together(|machines| {
             let path = &self.experiment;
             if self.options.changes.is_empty() {
-                return self.options.run(&Experiment::read(path)?, None, None, machines);
+                return self.options.run(&Experiment::read(path)?, None, None, machines, Found::default());
             }
             let text = crate::support::limits::read_text(path)
                 .with_context(|| format!("cannot read {}", path.display()))?;
             let table = text.parse().with_context(|| format!("{} is not TOML", path.display()))?;
-            self.options.run(&self.options.changed(table)?, None, None, machines)
+            self.options.run(&self.options.changed(table)?, None, None, machines, Found::default())
         })
     }
 }
@@ -192,13 +192,14 @@ impl Options {
     }
 
     /// Trains, measures and writes. `first` is the data of the first seed, if somebody has read it already; `taken` the folder, if
-    /// somebody has taken it.
+    /// somebody has taken it; `found` says why the experiment is as it is.
     pub fn run(
         &self,
         experiment: &Experiment,
         first: Option<Loaded>,
         taken: Option<Taken>,
         machines: Option<Arc<Machines>>,
+        found: Found,
     ) -> Result<()> {
         ensure!(self.seeds > 0, "--seeds starts at 1");
         let weights = self.weights.or(experiment.weights);
@@ -229,6 +230,7 @@ impl Options {
             out: Some(out.clone()),
             resume: self.resume,
             baselines: !self.no_baselines,
+            found,
             machines,
         };
         let runs =
@@ -269,6 +271,11 @@ impl Options {
             ),
             None => Ok(()),
         }
+    }
+
+    /// Whether `--set` changes how a network learns.
+    pub fn changes_learning(&self) -> bool {
+        self.changes.iter().any(|change| LEARNING.iter().any(|part| change.starts_with(&format!("{part}."))))
     }
 
     /// The experiment with the changes of `--set`.

@@ -92,7 +92,8 @@ impl Weights {
 }
 
 /// What only learning by gradients has: a retrofit writes and reads none of it.
-const LEARNING: [&str; 6] = ["backbone", "bottleneck", "objective", "codebook", "optimiser", "training"];
+pub(crate) const LEARNING: [&str; 6] =
+    ["backbone", "bottleneck", "objective", "codebook", "optimiser", "training"];
 
 /// Dense layers before the bottleneck. None for post-hoc use on given features.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -9,6 +9,7 @@
 //! `test` never holds an OOD example, also in the generated demo, whose grid is cut at the edge of
 //! the training range: in-against-out metrics need clean sides.
 
+pub(crate) mod copies;
 mod description;
 pub(crate) mod files;
 pub(crate) mod images;
@@ -19,8 +20,6 @@ pub mod sources;
 pub(crate) mod split;
 pub(crate) mod table;
 
-use std::collections::{HashSet, hash_map::DefaultHasher};
-use std::hash::Hasher;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -360,7 +359,7 @@ impl Task {
             warnings
                 .push(format!("target column{s} {columns} {are} constant: nothing is learnt from {them}"));
         }
-        warnings.extend(self.copies());
+        warnings.extend(copies::warnings(self, described.calibration.as_ref()));
         warnings.extend(self.uneven_targets());
         warnings.extend(self.short_band());
         warnings.extend(self.train.inputs.outlier().map(|at| {
@@ -377,28 +376,6 @@ impl Task {
             )
         }));
         warnings
-    }
-
-    /// Whether many rows that calibrate or test are training rows over again.
-    fn copies(&self) -> Option<String> {
-        /// The share that is worth a word, of so many copies or more.
-        const MANY: f64 = 0.05;
-        const LEAST: usize = 5;
-        let place = |row: &[f32]| {
-            let mut hasher = DefaultHasher::new();
-            // 0 and −0 are one number.
-            row.iter().for_each(|x| hasher.write_u32((x + 0.0).to_bits()));
-            hasher.finish()
-        };
-        let trained: HashSet<u64> = self.train.inputs.iter().map(place).collect();
-        let others = || self.held_out.inputs.iter().chain(self.test.inputs.iter());
-        let (all, found) = (others().count(), others().filter(|row| trained.contains(&place(row))).count());
-        (found >= LEAST && found as f64 > MANY * all as f64).then(|| {
-            format!(
-                "{found} of {all} held-out and test rows are copies of training rows: if fresh rows will not be, keep copies together \
-                 (--test, --calibration) or leave them out, or too many fresh rows will be called doubtful"
-            )
-        })
     }
 
     /// Whether targets differ so much in size that one band and one error cannot serve all.

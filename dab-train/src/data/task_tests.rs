@@ -149,6 +149,13 @@ fn copies_of_training_rows_are_told() {
     };
     assert!(warned(0).is_empty() && warned(4).is_empty(), "{:?}", warned(4));
     assert!(matches!(&warned(5)[..], [one] if one.starts_with("5 of 60 held-out and test rows are copies")));
+    let fresh = task(split(0, 100), split(200, 40));
+    let calibrated = |copied: u32| {
+        let calibration = Some(split(100 - copied, 40).inputs);
+        fresh.warnings_of(&Description { calibration, ..Description::default() })
+    };
+    assert!(matches!(&calibrated(5)[..], [one] if one.starts_with("5 of 40 calibration rows are copies")));
+    assert_eq!(calibrated(4), Vec::<String>::new());
 }
 
 #[test]

@@ -34,11 +34,13 @@ pub struct Made {
     pub bytes: Vec<u8>,
 }
 
-/// Chooses views unless the experiment has them, fits them and makes the file. The views are then in the experiment.
+/// Chooses views unless the experiment has them, fits them and makes the file. The views are then in the experiment. Of the time
+/// for choosing, `spent` is gone.
 pub fn make(
     experiment: &mut Experiment,
     description: &Description,
     seen: &Seen,
+    spent: Duration,
     listener: &mut dyn Listener,
 ) -> Result<Made> {
     let asked = experiment.retrofit.clone().context("the experiment learns by gradients")?;
@@ -54,7 +56,11 @@ pub fn make(
         experiment.weights = Some(Weights::Int8);
     }
     rows.int8 = experiment.weights == Some(Weights::Int8);
-    let mut choice = decide(&asked, experiment.seed, own.is_some(), seen, &rows, listener)?;
+    // Too long for the clock is no limit.
+    let time = asked.seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let time = time.map(|time| time.saturating_sub(spent));
+    let wish = Wish { flash: asked.flash, time, own_head: own.is_some(), seed: experiment.seed };
+    let mut choice = decide(&asked, &wish, seen, &rows, listener)?;
     // What was chosen may have room for floats.
     let floats = Rows { int8: false, ..rows.clone() };
     let bytes = floats.bytes(&choice.views, own.is_some());
@@ -113,29 +119,26 @@ fn rows(seen: &Seen, strings: u64) -> Result<Rows> {
 
 fn decide(
     retrofit: &Retrofit,
-    seed: u64,
-    own_head: bool,
+    wish: &Wish,
     seen: &Seen,
     rows: &Rows,
     listener: &mut dyn Listener,
 ) -> Result<Choice> {
-    let time = retrofit.seconds.map(Duration::from_secs_f64);
-    let wish = Wish { flash: retrofit.flash, time, own_head, seed };
     if !retrofit.views.is_empty() {
-        return Ok(choose::given(retrofit.views.clone(), rows, &wish));
+        return Ok(choose::given(retrofit.views.clone(), rows, wish));
     }
     if matches!(seen.train.targets, Targets::Regression(_)) {
         return match retrofit.fast {
-            true => choose::one_code(rows, &wish, "a fixed view: nothing was tried (--fast)"),
-            false => choose::choose_clusters(&seen.train.inputs, rows, &wish, &*listener.choosing()),
+            true => choose::one_code(rows, wish, "a fixed view: nothing was tried (--fast)"),
+            false => choose::choose_clusters(&seen.train.inputs, rows, wish, &*listener.choosing()),
         };
     }
     let (labels, _) = classes(&seen.train.targets);
     if retrofit.fast || rows.classes() < 2 {
-        return choose::fixed(&seen.train.inputs, rows, &wish, "fixed views: nothing was tried (--fast)");
+        return choose::fixed(&seen.train.inputs, rows, wish, "fixed views: nothing was tried (--fast)");
     }
     let progress = listener.choosing();
-    choose::choose(&seen.train.inputs, &labels, rows, &wish, &*progress)
+    choose::choose(&seen.train.inputs, &labels, rows, wish, &*progress)
 }
 
 /// The file of fitted views.

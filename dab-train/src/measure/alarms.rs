@@ -16,9 +16,13 @@
 use serde::Serialize;
 
 use super::assessed::AMBIGUITY;
+use crate::support::text::counted;
 
 /// Share of honest models whose alarms lie in the expected ranges of all rates.
 const CENTRAL: f64 = 0.95;
+/// Share of honest models whose alarms are rarer than what is told on the console: they do little harm, and tied scores make
+/// them rarer.
+const RARE: f64 = 1e-3;
 
 /// False alarms of one channel at one rate.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -40,6 +44,11 @@ pub struct AlarmRate {
     pub test: usize,
     /// Whether `actual` is not above the expected range.
     pub kept: bool,
+    /// Whether the test rows alone say that the rate is above the promised one. It may be kept all the same: few held-out rows
+    /// place the threshold so roughly that this may be chance.
+    pub suspect: bool,
+    /// Whether alarms are so rare that less than one honest model in a thousand has so few.
+    pub rare: bool,
 }
 
 impl AlarmRate {
@@ -66,8 +75,28 @@ impl AlarmRate {
             held_out,
             test,
             kept: alarms <= high,
+            suspect: at_least(alarms, test, rate) < tail(rates),
+            rare: alarms < central(rate, held_out, test, RARE)[0],
         }
     }
+}
+
+/// What lies beyond a range on either side, where so many rates are looked at together.
+fn tail(rates: usize) -> f64 {
+    (1.0 - CENTRAL) / 2.0 / rates.max(1) as f64
+}
+
+/// P(`alarms` or more among `test` rows), each with probability `rate`.
+fn at_least(alarms: usize, test: usize, rate: f64) -> f64 {
+    let n = test as f64;
+    // ln P(0 alarms), then the ratio of neighbours, as in [`expected`].
+    let (mut log, mut below) = (n * (1.0 - rate).ln(), 0.0);
+    for k in 0..alarms {
+        below += log.exp();
+        let k = k as f64;
+        log += ((n - k) / (k + 1.0) * rate / (1.0 - rate)).ln();
+    }
+    1.0 - below
 }
 
 /// A share as people write it.
@@ -83,38 +112,111 @@ pub fn words(alarms: &[AlarmRate]) -> String {
     alarms.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// Why the p-values of a channel may not hold, as a sentence without its end.
+/// Why the p-values of a channel may not hold, as a sentence without its end. Rows may be features of a network or not: dab
+/// cannot know.
 pub fn reason(channel: &str) -> &'static str {
     if channel == AMBIGUITY {
-        "new rows are more often torn between two classes than the rows that calibrated: most often the network was trained on \
-         those and tells their classes apart too well, or the new rows have other shares of the classes"
+        "new rows are more often torn between two classes than the rows that calibrated: if these are features of a network, it \
+         was most likely trained on them and tells their classes apart too well; if not, the new rows have other shares of the \
+         classes, or it is chance, as in one honest model of twenty at most"
     } else {
-        "new rows are stranger than the rows that calibrated: most often the network was trained on those"
+        "new rows are stranger than the rows that calibrated: if these are features of a network, it was most likely trained on \
+         them; if not, the new rows come from elsewhere or from another time, or it is chance, as in one honest model of twenty at \
+         most"
     }
 }
 
-/// A warning with its remedy for each channel whose promise is broken.
-pub fn broken(alarms: &[AlarmRate]) -> Vec<String> {
-    let broken: Vec<AlarmRate> = alarms.iter().filter(|alarm| !alarm.kept).cloned().collect();
-    let channels = broken.chunk_by(|a, b| a.channel == b.channel);
-    let warning = |rates: &[AlarmRate]| {
-        let first = rates.first()?;
-        let channel = &first.channel;
-        Some(format!(
-            "the p-values of {channel} do not hold for the test rows: {} (honest ones have {} to {} {}); {}; if so, give \
-             features of rows that it has not seen: --calibration FILE",
-            words(rates),
-            percent(first.expected[0]),
-            percent(first.expected[1]),
-            first.verdict,
-            reason(channel)
-        ))
-    };
-    channels.filter_map(warning).collect()
+/// What helps against [`reason`], as a sentence without its end. `calibrated` says that --calibration was given.
+pub const fn remedy(calibrated: bool) -> &'static str {
+    if calibrated {
+        "the rows of --calibration must be of the kind of the test rows, and ones that no network was trained on"
+    } else {
+        "rows that no network was trained on give honest p-values: --calibration FILE"
+    }
 }
 
-/// The central range of the number of alarms among `test` fresh rows.
+/// What helps where rows that calibrate are too few to tell chance from a fault.
+pub const fn more(calibrated: bool) -> &'static str {
+    if calibrated {
+        "give more rows with --calibration"
+    } else {
+        "give more (--calibration FILE, rows that your network has not seen)"
+    }
+}
+
+/// What a user should know about the alarms of each channel, with its remedy: a promise that is broken, one that may be, and
+/// alarms that are too rare.
+pub fn warnings(alarms: &[AlarmRate], calibrated: bool) -> Vec<String> {
+    let channels = alarms.chunk_by(|a, b| a.channel == b.channel);
+    channels.filter_map(|rates| warning(rates, calibrated)).collect()
+}
+
+/// The most important of these about one channel.
+fn warning(rates: &[AlarmRate], calibrated: bool) -> Option<String> {
+    let those =
+        |of: fn(&AlarmRate) -> bool| rates.iter().filter(|rate| of(rate)).cloned().collect::<Vec<_>>();
+    let [broken, suspect, rare] =
+        [those(|rate| !rate.kept), those(|rate| rate.suspect), those(|rate| rate.rare)];
+    let range = |rate: &AlarmRate| {
+        format!(
+            "(honest ones have {} to {} {})",
+            percent(rate.expected[0]),
+            percent(rate.expected[1]),
+            rate.verdict
+        )
+    };
+    if let Some(first) = broken.first() {
+        let channel = &first.channel;
+        return Some(format!(
+            "the p-values of {channel} do not hold for the test rows: {} {}; {}; {}",
+            words(&broken),
+            range(first),
+            reason(channel),
+            remedy(calibrated)
+        ));
+    }
+    if let Some(first) = suspect.first() {
+        return Some(format!(
+            "{} of {} are called {} at {}: {} too few to tell chance from a fault; {}",
+            percent(first.actual),
+            counted(first.test, "test row"),
+            first.verdict,
+            percent(first.nominal),
+            too_few(first.held_out),
+            more(calibrated)
+        ));
+    }
+    let first = rare.first()?;
+    let (how, missed) = match first.channel == AMBIGUITY {
+        true => ("more often torn between two classes", "torn inputs"),
+        false => ("stranger", "strangers"),
+    };
+    Some(format!(
+        "alarms of {} are rarer than promised: {} {}; the rows that calibrated are {how} than the test rows, or many scores are \
+         equal, so {missed} are missed; {}",
+        first.channel,
+        words(&rare),
+        range(first),
+        match calibrated {
+            true => "are the rows of --calibration of the kind that the model is for?",
+            false => "do the held-out rows hold broken or foreign ones?",
+        }
+    ))
+}
+
+/// `118 rows that calibrate are`, for a sentence that goes on.
+pub fn too_few(rows: usize) -> String {
+    let verbs = if rows == 1 { "calibrates is" } else { "calibrate are" };
+    format!("{} that {verbs}", counted(rows, "row"))
+}
+
+/// The range of the number of alarms among `test` fresh rows, of `rates` that are looked at together.
 fn expected(rate: f64, held_out: usize, test: usize, rates: usize) -> [usize; 2] {
+    central(rate, held_out, test, tail(rates))
+}
+
+/// The range of the number of alarms that has `tail` on either side.
+fn central(rate: f64, held_out: usize, test: usize, tail: f64) -> [usize; 2] {
     let all = held_out as f64 + 1.0;
     // 0.05 × 100 must give 5, and the f32 nearest to 1/73, times 73, must give 1.
     let a = (rate * all * (1.0 + 1e-6)).floor();
@@ -124,7 +226,7 @@ fn expected(rate: f64, held_out: usize, test: usize, rates: usize) -> [usize; 2]
     let (b, n) = (all - a, test as f64);
     // ln P(0 alarms), then the ratio of neighbours: no factorial overflows.
     let mut log: f64 = (0..test).map(|i| ((b + i as f64) / (a + b + i as f64)).ln()).sum();
-    let (mut below, mut low, tail) = (0.0, 0, (1.0 - CENTRAL) / 2.0 / rates.max(1) as f64);
+    let (mut below, mut low) = (0.0, 0);
     for k in 0..=test {
         if below < tail {
             low = k;
@@ -205,7 +307,7 @@ mod tests {
         let share = AlarmRate::new(("u", "doubtful"), 0.05, &[0.01, 1.0, 0.5], 199, 1);
         assert_eq!(words(std::slice::from_ref(&share)), "doubtful 33.3 % at 5 %");
         assert_eq!((share.test, share.held_out, share.nominal, share.expected[1]), (3, 199, 0.05, 1.0 / 3.0));
-        assert_eq!((broken(&alarms[..2]).len(), broken(&alarms[1..]).len()), (1, 2));
+        assert_eq!((warnings(&alarms[..2], false).len(), warnings(&alarms[1..], false).len()), (1, 2));
         assert_eq!(AlarmRate::new(("u", "doubtful"), 0.05, &[], 199, 1).actual, 0.0);
     }
 
@@ -254,16 +356,68 @@ mod tests {
     }
 
     #[test]
+    fn a_rate_that_chance_may_explain_is_told_more_softly() {
+        // 48 of 437 test rows, a rate of 11 % [8.2, 14.3]: 60 held-out rows do not place the threshold for 5 % that well.
+        let p_values: Vec<f32> = (0..437).map(|row| if row < 48 { 0.01 } else { 0.5 }).collect();
+        let torn = |held_out| AlarmRate::new((AMBIGUITY, "ambiguous"), 0.05, &p_values, held_out, 3);
+        let few = torn(60);
+        assert!(few.kept && few.suspect, "{few:?}");
+        let said = warnings(std::slice::from_ref(&few), false).join("");
+        assert!(
+            said.starts_with(
+                "11 % of 437 test rows are called ambiguous at 5 %: 60 rows that calibrate are too few to tell chance from a fault"
+            ) && said.contains("--calibration FILE"),
+            "{said}"
+        );
+        assert!(!torn(5000).kept, "many rows can tell");
+        let usual: Vec<f32> = (0..437).map(|row| if row < 24 { 0.01 } else { 0.5 }).collect();
+        assert!(!AlarmRate::new((AMBIGUITY, "ambiguous"), 0.05, &usual, 60, 3).suspect);
+    }
+
+    #[test]
+    fn the_binomial_tail_is_that_of_the_law() {
+        // P(Binomial(n, r) ≥ k), by the beta function: a beta-binomial law of very many held-out rows is a binomial one.
+        for (k, n, rate) in [(0, 10, 0.05), (3, 10, 0.05), (48, 437, 0.05), (10, 10, 0.2), (5, 1000, 0.01)] {
+            let exact: f64 = (k..=n).map(|k| law(k, n, 1e9 * rate, 1e9 * (1.0 - rate))).sum();
+            assert!((at_least(k, n, rate) - exact).abs() < 1e-5, "{k} of {n}: {exact}");
+        }
+    }
+
+    #[test]
+    fn alarms_that_are_too_rare_are_told_and_so_is_what_calibrated() {
+        let none = AlarmRate::new(("unfamiliarity", "doubtful"), 0.05, &[0.5; 288], 500, 3);
+        assert!(none.kept && none.rare, "{none:?}");
+        let said = |calibrated| warnings(std::slice::from_ref(&none), calibrated).join("");
+        assert!(said(true).contains("rarer than promised: doubtful 0 % at 5 %"), "{}", said(true));
+        assert!(said(true).contains("are the rows of --calibration of the kind"), "{}", said(true));
+        assert!(!said(false).contains("--calibration") && said(false).contains("held-out rows hold"));
+        // 0 of 149 is rarer than in most honest models of 179 held-out rows, but not so much.
+        let few = AlarmRate::new((AMBIGUITY, "ambiguous"), 0.05, &[0.5; 149], 179, 3);
+        assert!(few.actual < few.expected[0] && !few.rare, "{few:?}");
+    }
+
+    #[test]
+    fn who_gave_calibration_rows_is_not_told_to_give_some() {
+        let broken = AlarmRate::new(("unfamiliarity", "doubtful"), 0.05, &[0.01; 100], 199, 3);
+        let said = |calibrated| warnings(std::slice::from_ref(&broken), calibrated).join("");
+        assert!(said(false).contains("--calibration FILE"), "{}", said(false));
+        assert!(
+            said(true).contains("the rows of --calibration must be of the kind")
+                && !said(true).contains("FILE")
+        );
+    }
+
+    #[test]
     fn a_warning_names_the_channel_and_its_own_reason() {
         let many = vec![0.01; 100];
         let kept = AlarmRate::new(("unfamiliarity", "doubtful"), 0.05, &[1.0; 100], 199, 3);
         let torn = AlarmRate::new((AMBIGUITY, "ambiguous"), 0.05, &many, 199, 3);
-        let said = broken(&[kept, torn]);
+        let said = warnings(&[kept, torn], false);
         assert_eq!(said.len(), 1, "{said:?}");
         assert!(said[0].starts_with("the p-values of ambiguity do not hold"), "{said:?}");
         assert!(said[0].contains("torn between two classes") && !said[0].contains("stranger"), "{said:?}");
         let strange = AlarmRate::new(("unfamiliarity", "doubtful"), 0.05, &many, 199, 3);
-        let said = broken(&[strange]).join("");
+        let said = warnings(&[strange], false).join("");
         assert!(
             said.contains("of unfamiliarity") && said.contains("stranger than the rows that calibrated"),
             "{said}"

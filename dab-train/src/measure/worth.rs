@@ -4,6 +4,7 @@
 
 use super::metrics::classification;
 use crate::{
+    config::retrofit::Retrofit,
     data::{Table, Targets, Task, count_labels},
     model::snapshot::Scores,
     support::text::{counted, decimal},
@@ -86,8 +87,40 @@ fn but_for_few(gains: &[f64]) -> Option<usize> {
     (!clear(gains) && clear(others)).then_some(few)
 }
 
-/// A warning when the decoder does not beat what knows no inputs. `linear` says that it is softmax regression.
-pub fn useless(task: &Task, scores: &Scores, linear: bool) -> Option<String> {
+/// What tells the classes apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Classifier {
+    /// A network that learnt with the codes.
+    #[default]
+    Learnt,
+    /// Softmax regression, computed with the views.
+    Linear,
+    /// The last layer of the user's own network.
+    Own,
+}
+
+impl Classifier {
+    /// That of an experiment with these views, if there are any.
+    pub fn of(retrofit: Option<&Retrofit>) -> Self {
+        match retrofit {
+            None => Self::Learnt,
+            Some(retrofit) if retrofit.head.is_some() => Self::Own,
+            Some(_) => Self::Linear,
+        }
+    }
+
+    /// What else may be the reason where its classes are useless; begins with a space.
+    pub const fn hint(self) -> &'static str {
+        match self {
+            Self::Learnt => "",
+            Self::Linear => LINEAR,
+            Self::Own => OWN,
+        }
+    }
+}
+
+/// A warning when the decoder does not beat what knows no inputs.
+pub fn useless(task: &Task, scores: &Scores, classifier: Classifier) -> Option<String> {
     let (worth, measured, question, few) = match &task.test.targets {
         Targets::Classes { labels, count } => {
             let correct = classification::correct_of(&scores.outputs, &task.test.targets)?;
@@ -131,7 +164,7 @@ pub fn useless(task: &Task, scores: &Scores, linear: bool) -> Option<String> {
         }
         Worth::Nothing => {
             let classes = matches!(task.test.targets, Targets::Classes { .. });
-            let hint = if linear && classes { LINEAR } else { "" };
+            let hint = if classes { classifier.hint() } else { "" };
             Some(format!("THE MODEL PREDICTS NOTHING: {measured}; {question}{hint}"))
         }
     }
@@ -141,6 +174,8 @@ pub fn useless(task: &Task, scores: &Scores, linear: bool) -> Option<String> {
 const LINEAR: &str = " If they are, the inputs may need more than this classifier, which is linear (softmax regression): \
                       --learn trains a network, --head takes your network's own last layer. Finding strangers does not depend \
                       on it.";
+const OWN: &str = " If they are, the layer of --head is another network's, or it reads other features than these rows, or its \
+                   classes have another order. Finding strangers depends on it where a view takes the energy of its logits.";
 
 #[cfg(test)]
 mod tests {
@@ -161,7 +196,7 @@ mod tests {
             outputs,
             ..Scores::default()
         };
-        useless(&task, &scores, false)
+        useless(&task, &scores, Classifier::Learnt)
     }
 
     #[test]
@@ -232,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_calm_sentence_says_what_is_missing_and_a_shout_names_the_classifier() {
-        let one = |linear: bool, rare: usize| {
+        let one = |classifier: Classifier, rare: usize| {
             let labels: Vec<u32> = (0..150).map(|row| u32::from(row < rare)).collect();
             let targets = Targets::Classes { labels, count: 2 };
             let split = || Split { inputs: Table::column(vec![0.0; 150]), targets: targets.clone() };
@@ -244,20 +279,25 @@ mod tests {
                 ood: Vec::new(),
             };
             let outputs = Table { rows: 150, cols: 2, values: [1.0, 0.0].repeat(150) };
-            useless(&task, &Scores { outputs, ..Scores::default() }, linear).unwrap()
+            useless(&task, &Scores { outputs, ..Scores::default() }, classifier).unwrap()
         };
-        let said = one(true, 1);
+        let said = one(Classifier::Linear, 1);
         assert!(
             said.contains("cannot be told") && said.contains("only 1 of 150 test rows is of another class"),
             "{said}"
         );
         assert!(!said.contains("NOTHING"), "{said}");
-        let said = one(true, 30);
+        let said = one(Classifier::Linear, 30);
         for words in
             ["THE MODEL PREDICTS NOTHING", "are the labels those", "linear", "--learn", "--head", "strangers"]
         {
             assert!(said.contains(words), "{words}: {said}");
         }
-        assert!(!one(false, 30).contains("linear"));
+        assert!(!one(Classifier::Learnt, 30).contains("linear"));
+        let said = one(Classifier::Own, 30);
+        assert!(
+            said.contains("the layer of --head is another network's") && !said.contains("linear"),
+            "{said}"
+        );
     }
 }

@@ -4,7 +4,8 @@
 //!
 //! ```text
 //! ties: the 95 % interval of the difference of two AUROCs contains 0
-//! five seeds or more: of the paired differences;   fewer: from the standard errors of Hanley and McNeil (1982)
+//! five seeds or more: of the paired differences;   fewer: DeLong's, of two scores on the same rows
+//! errors of classifiers that are wrong about different rows: from the standard errors of Hanley and McNeil (1982)
 //! ```
 
 use anyhow::{Context, Result, ensure};
@@ -75,6 +76,8 @@ pub struct Entry {
     pub second: Option<Summary>,
     /// How the model's score does beside a rival.
     pub outcome: Option<Outcome>,
+    /// 95 % interval of a rival's AUROC less the model's.
+    pub gap: Option<[f64; 2]>,
 }
 
 /// One job.
@@ -153,14 +156,15 @@ fn contest<'a>(
         let Some(auroc) = Summary::of(&detections.iter().map(|d| d.auroc).collect::<Vec<_>>()) else {
             continue;
         };
-        let outcome = (method.role == Role::Rival).then(|| compare(&own, &detections)).flatten();
+        let gap = (method.role == Role::Rival).then(|| gap(&own, &detections)).flatten();
         entries.push(Entry {
             name: method.name.clone(),
             role: method.role,
             main: method.role == main,
             auroc,
             second: Summary::of(&found.iter().filter_map(|f| f.1).collect::<Vec<_>>()),
-            outcome,
+            outcome: gap.map(outcome),
+            gap,
         });
     }
     entries.sort_by(|a, b| b.auroc.mean.total_cmp(&a.auroc.mean));
@@ -169,21 +173,27 @@ fn contest<'a>(
     Some(Contest { name: name.to_owned(), job: first.positive, counts, entries })
 }
 
-/// How `own` does beside `rival`, seed by seed.
-fn compare(own: &[&Detection], rival: &[&Detection]) -> Option<Outcome> {
-    let differences: Vec<f64> = own.iter().zip(rival).map(|(a, b)| a.auroc - b.auroc).collect();
+/// The 95 % interval of the AUROC of `rival` less that of `own`, seed by seed.
+fn gap(own: &[&Detection], rival: &[&Detection]) -> Option<[f64; 2]> {
+    let differences: Vec<f64> = rival.iter().zip(own).map(|(rival, own)| rival.auroc - own.auroc).collect();
     let difference = Summary::of(&differences)?;
     let half = if difference.count >= SEEDS {
         student(difference.count) * difference.sd / (difference.count as f64).sqrt()
     } else {
-        // Of the same rows, so really a little narrower.
-        Z * (variance(own.first()?) + variance(rival.first()?)).sqrt()
+        let (own, rival) = (own.first()?, rival.first()?);
+        // Several seeds may share their test rows: their mean is taken to be as uncertain as one of them.
+        Z * own.paired_error(rival).unwrap_or_else(|| (variance(own) + variance(rival)).sqrt())
     };
-    Some(match difference.mean {
-        mean if mean > half => Outcome::Wins,
-        mean if mean < -half => Outcome::Loses,
-        _ => Outcome::Ties,
-    })
+    Some([difference.mean - half, difference.mean + half])
+}
+
+/// How the model's score does beside a rival whose AUROC lies so much above it.
+fn outcome([low, high]: [f64; 2]) -> Outcome {
+    match () {
+        () if high < 0.0 => Outcome::Wins,
+        () if low > 0.0 => Outcome::Loses,
+        () => Outcome::Ties,
+    }
 }
 
 /// Variance of an AUROC from one sample (Hanley and McNeil 1982).
@@ -214,9 +224,18 @@ mod tests {
     #[test]
     fn the_best_comes_first_and_close_ones_tie() {
         let correct: Vec<bool> = (0..100).map(|i| i < 90).collect();
+        // A little better on the whole, and much worse for every second stranger.
+        let test: Vec<f32> = (0..100).map(|i| i as f32).collect();
+        let far = test.iter().enumerate().map(|(i, x)| x + if i % 2 == 0 { 96.0 } else { 46.0 });
+        let scored =
+            Scored { name: "near".into(), test: test.clone(), ood: vec![("far".into(), far.collect())] };
+        let near = Method {
+            seeds: vec![scored.report(Some(&correct)).unwrap()],
+            ..method("near", Role::Rival, 0.0, None)
+        };
         let all = [
             method("u", Role::Unfamiliarity, 60.0, Some(&correct)),
-            method("near", Role::Rival, 62.0, Some(&correct)),
+            near,
             method("worse", Role::Rival, 10.0, Some(&correct)),
             method("better", Role::Rival, 150.0, Some(&correct)),
         ];
@@ -232,6 +251,26 @@ mod tests {
         assert_eq!(order, expected);
         assert_eq!(found[1].counts, (10, 90));
         assert_eq!((found[0].second().0, found[1].second().0), ("FPR95", "AURC"));
+    }
+
+    #[test]
+    fn a_small_difference_on_the_same_rows_is_no_tie() {
+        // The rival loses a little nearly everywhere: the same rows say so, two samples of them could not.
+        let scored = |far: Vec<f32>| Scored {
+            name: "m".into(),
+            test: (0..100).map(|i| i as f32).collect(),
+            ood: vec![("far".into(), far)],
+        };
+        let method = |role, loss: f32| {
+            let far = (0..100).map(|i| 60.0 + i as f32 - loss).collect();
+            Method { name: "m".into(), role, seeds: vec![scored(far).report(None).unwrap()] }
+        };
+        let found = contests(&[method(Role::Unfamiliarity, 0.0), method(Role::Rival, 3.0)]).unwrap();
+        let rival = found[0].best_rival().unwrap();
+        let [low, high] = rival.gap.unwrap();
+        assert_eq!(rival.outcome, Some(Outcome::Wins), "{low} to {high}");
+        let difference = rival.auroc.mean - found[0].main().unwrap().auroc.mean;
+        assert!(low < difference && difference < high && high < 0.0, "{low} {difference} {high}");
     }
 
     #[test]

@@ -103,7 +103,8 @@ pub fn promises(subject: &Subject, model: &Model<'_>) -> Result<Option<Figure>> 
         let p_values = subject.test.each(|row| row.said.ambiguity_p);
         channels.push(Channel { name: "ambiguity", p_values, held_out: table.held_out as usize });
     }
-    let caption = "Share of fresh familiar rows with a p-value at most this small. Inside the band the promise is kept.";
+    let caption =
+        "Share of familiar test rows with a p-value at most this small. Inside the band the promise is kept.";
     Ok(Some(Figure::new("calibration", caption, calibration("Promised and actual false alarms", &channels)?)))
 }
 

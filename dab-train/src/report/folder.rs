@@ -14,6 +14,7 @@ use super::{
     contest::Method,
     figures::{self, Figure},
     numbers::summarise,
+    origin::Origin,
     own,
     subject::Subject,
 };
@@ -90,6 +91,7 @@ pub fn write_run(experiment: &Experiment, run: &Run, folder: &Path) -> Result<()
         "experiment": experiment.name,
         "seed": run.seed,
         "dab": run.evaluation,
+        "reasons": run.reasons,
         "choice": run.choice,
         "baselines": run.comparison,
         "parity": run.parity,
@@ -202,7 +204,9 @@ fn training_report(experiment: &Experiment, runs: &[Run], first: &Run) -> Result
     let extras = Extras {
         methods,
         first: curve,
+        reasons: first.reasons.clone(),
         choice: first.choice.clone(),
+        origin: Origin::of(experiment),
         coverage: first.evaluation.interval.as_ref().map(|interval| interval.coverage),
         notes: first.warnings.clone(),
         numbers: summarise(runs).into_iter().map(|(name, summary)| (name, summary.show(4))).collect(),

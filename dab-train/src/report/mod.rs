@@ -14,7 +14,9 @@ pub mod figures;
 pub mod folder;
 mod html;
 pub mod numbers;
+pub mod origin;
 pub mod plot;
+mod promise;
 pub mod subject;
 pub mod words;
 
@@ -27,6 +29,7 @@ use self::{
     contest::{Contest, Method, Role, contests},
     examples::{Examples, examples},
     figures::Figure,
+    origin::Origin,
     subject::Subject,
     words::{Answer, Facts, Skill},
 };
@@ -36,7 +39,7 @@ use crate::{
     measure::{
         assessed::alarms,
         metrics::{Regression, ScoreReport},
-        worth,
+        worth::{self, Classifier},
     },
 };
 
@@ -45,8 +48,12 @@ use crate::{
 pub struct Extras {
     /// Baselines and the model's own scores over all seeds; without them, the model's scores on the given rows alone.
     pub methods: Vec<Method>,
+    /// Why the model is of its kind, in sentences.
+    pub reasons: Vec<String>,
     /// What was tried before this model was chosen.
     pub choice: Option<Choice>,
+    /// Where the rows come from.
+    pub origin: Origin,
     /// A figure that goes first: the curve of a regression.
     pub first: Option<Figure>,
     /// Share of test targets in the band of a regression.
@@ -87,14 +94,16 @@ impl Report {
             extras.methods = own([subject])?;
         }
         let contests = contests(&extras.methods)?;
-        let facts = facts(subject, &model, contests, extras.coverage)?;
+        let facts = facts(subject, &model, contests, &extras)?;
         let mut figures: Vec<Figure> = extras.first.take().into_iter().collect();
         figures.extend(figures::histograms(subject, &model)?);
         figures.extend(figures::promises(subject, &model)?);
-        let sizes = match extras.choice.take() {
-            Some(choice) => Some((figures::sizes(&choice)?, choice.reasons)),
-            None => None,
-        };
+        let (mut drawn, mut reasons) = (Vec::new(), std::mem::take(&mut extras.reasons));
+        if let Some(choice) = extras.choice.take() {
+            drawn = figures::sizes(&choice)?;
+            reasons.extend(choice.reasons);
+        }
+        let sizes = (!reasons.is_empty()).then_some((drawn, reasons));
         let drawable = !subject.test.rows.is_empty();
         Ok(Self {
             title: title.to_owned(),
@@ -144,12 +153,7 @@ pub fn own<'a>(subjects: impl IntoIterator<Item = &'a Subject>) -> Result<Vec<Me
     Ok(methods)
 }
 
-fn facts(
-    subject: &Subject,
-    model: &Model<'_>,
-    contests: Vec<Contest>,
-    coverage: Option<f64>,
-) -> Result<Facts> {
+fn facts(subject: &Subject, model: &Model<'_>, contests: Vec<Contest>, extras: &Extras) -> Result<Facts> {
     let rows = &subject.test.rows;
     let held_out = model.calibration().map(|table| table.held_out as usize);
     let share = |count: usize, of: usize| count as f64 / of.max(1) as f64;
@@ -173,9 +177,14 @@ fn facts(
         (_, _, Some((predicted, targets))) if !rows.is_empty() => {
             let rmse = Regression::new(&predicted, targets, None)?.rmse;
             let (worth, trivial) = worth::of_numbers(&predicted, targets);
-            Some(Skill::Error(rmse, trivial, coverage, worth))
+            Some(Skill::Error(rmse, trivial, extras.coverage, worth))
         }
         _ => None,
+    };
+    let classifier = match extras.origin.own_head {
+        true => Classifier::Own,
+        false if subject.classifies() && model.shape().layers == 0 => Classifier::Linear,
+        false => Classifier::Learnt,
     };
     Ok(Facts {
         held_out,
@@ -185,7 +194,8 @@ fn facts(
         flagged,
         contests,
         skill,
-        linear: subject.classifies() && model.shape().layers == 0,
+        classifier,
+        origin: extras.origin,
         cost: (subject.model.bytes().len(), model.multiply_adds()),
     })
 }

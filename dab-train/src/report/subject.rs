@@ -35,9 +35,10 @@ pub struct Subject {
 /// The views of a model in words, the base first; none where there is only one.
 fn views(model: &Model<'_>) -> Vec<String> {
     let Some(meta) = model.channels_meta().filter(|meta| !meta.views.is_empty()) else { return Vec::new() };
-    let views = meta.views.iter().map(|view| (view.normalized, view.l2, view.form));
-    let words = |(index, (columns, l2, form)): (usize, (bool, bool, Form))| {
-        let inputs = match (columns, l2) {
+    let views = meta.views.iter().map(|view| (view.l2, view.form));
+    let words = |(index, (l2, form)): (usize, (bool, Form))| {
+        // A mean alone centres an input: its columns keep their scales.
+        let inputs = match (model.scales_columns(index), l2) {
             (false, false) => "inputs as they are",
             (true, false) => "columns standardised",
             (false, true) => "inputs of length 1",
@@ -51,11 +52,7 @@ fn views(model: &Model<'_>) -> Vec<String> {
         };
         format!("view {index} ({inputs}, {score})")
     };
-    std::iter::once((model.meta().normalized, meta.base.l2, meta.base.form))
-        .chain(views)
-        .enumerate()
-        .map(words)
-        .collect()
+    std::iter::once((meta.base.l2, meta.base.form)).chain(views).enumerate().map(words).collect()
 }
 
 impl Subject {
@@ -91,5 +88,43 @@ impl Subject {
     /// Whether the decoder tells classes apart.
     pub fn classifies(&self) -> bool {
         self.model.model().is_ok_and(|model| model.shape().task == Some(Task::Classification))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        config::retrofit::{Norm, ViewConfig},
+        data::Split,
+        export::retrofit::{Calibration, artifact},
+        learn::retrofit::Retrofitted,
+        support::random::Random,
+    };
+
+    #[test]
+    fn views_whose_columns_are_only_centred_are_of_inputs_as_they_are() {
+        let mut random = Random::new(1, "subject");
+        let labels: Vec<u32> = (0..120).map(|row| row % 2).collect();
+        let rows: Vec<[f32; 6]> = labels
+            .iter()
+            .map(|&label| [(); 6].map(|()| 50.0 + 5.0 * label as f32 + 3.0 * random.normal() as f32))
+            .collect();
+        let train = Split {
+            inputs: Table::from_rows(&rows).unwrap(),
+            targets: Targets::Classes { labels, count: 2 },
+        };
+        // A view that leaves axes out centres its inputs, whatever their norm is.
+        let view = |norm| ViewConfig { norm, rank: Some(3), ..ViewConfig::default() };
+        let fitted =
+            Retrofitted::fit(&[view(Norm::Raw), view(Norm::Raw), view(Norm::Columns)], &train, None, 0)
+                .unwrap();
+        let bytes = artifact(&fitted, Calibration::HeldOut(&train.inputs), Vec::new()).unwrap();
+        let file = ModelFile::from_bytes(&bytes).unwrap();
+        let model = file.model().unwrap();
+        assert!(model.meta().normalized, "the base view centres its inputs");
+        let told = views(&model);
+        let kinds = ["inputs as they are", "inputs as they are", "columns standardised"];
+        assert!(told.iter().zip(kinds).all(|(words, kind)| words.contains(kind)), "{told:?}");
     }
 }

@@ -4,21 +4,24 @@
 //!
 //! A sentence claims no more than its numbers do. What was not measured is said to be unknown, together with what would tell.
 
-use super::contest::{Contest, Outcome};
+use super::{
+    contest::{Contest, Outcome},
+    origin::Origin,
+    promise::p_values,
+};
 use crate::{
     measure::{
-        alarms::{AlarmRate, reason},
-        assessed::AMBIGUITY,
+        alarms::AlarmRate,
         metrics::Positive,
-        worth::Worth,
+        worth::{Classifier, Worth},
     },
     support::text::counted,
 };
 
-/// Fewer held-out rows than this give no p-value of 0.01.
-const CALIBRATED: usize = 99;
 /// A set of which less is found is called badly found.
 const WELL_FOUND: f64 = 0.8;
+/// An error that is smaller than the mean's by less than this share is hardly better.
+const SLIGHT: f64 = 0.05;
 /// Found strangers must be this many times the false alarms to be called found at all; so must errors.
 const TIMES: f64 = 2.0;
 
@@ -57,8 +60,10 @@ pub struct Facts {
     pub contests: Vec<Contest>,
     /// How good the predictions are.
     pub skill: Option<Skill>,
-    /// Whether the classifier is linear: the model has no layers.
-    pub linear: bool,
+    /// What tells the classes apart.
+    pub classifier: Classifier,
+    /// Where the rows come from.
+    pub origin: Origin,
     /// Bytes of flash and multiply-adds of a call.
     pub cost: (usize, u64),
 }
@@ -95,12 +100,17 @@ pub struct Answer {
 
 impl Answer {
     /// An answer that the headline does not have.
-    fn new(question: &'static str, tone: Tone, short: impl Into<String>, words: impl Into<String>) -> Self {
+    pub(super) fn new(
+        question: &'static str,
+        tone: Tone,
+        short: impl Into<String>,
+        words: impl Into<String>,
+    ) -> Self {
         Self { question, tone, short: short.into(), words: words.into(), clause: String::new() }
     }
 
     /// The same with its part of the headline.
-    fn in_headline(self, clause: impl Into<String>) -> Self {
+    pub(super) fn in_headline(self, clause: impl Into<String>) -> Self {
         Self { clause: clause.into(), ..self }
     }
 }
@@ -122,7 +132,7 @@ fn listed(items: &[String]) -> String {
     }
 }
 
-fn sentence(text: &str) -> String {
+pub(super) fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     letters
         .next()
@@ -138,7 +148,7 @@ pub fn headline(answers: &[Answer]) -> String {
 /// Every question that the facts answer.
 pub fn answers(facts: &Facts) -> Vec<Answer> {
     let mut list: Vec<Answer> =
-        facts.skill.and_then(|skill| no_skill(skill, facts.linear)).into_iter().collect();
+        facts.skill.and_then(|skill| no_skill(skill, facts.classifier)).into_iter().collect();
     list.extend([strangers(facts), baselines(facts), p_values(facts)]);
     list.extend(errors(facts));
     list.extend(facts.skill.map(skill));
@@ -147,7 +157,7 @@ pub fn answers(facts: &Facts) -> Vec<Answer> {
 }
 
 /// The promised rate of alarms, and whether it is kept.
-fn doubtful(facts: &Facts) -> Option<&AlarmRate> {
+pub(super) fn doubtful(facts: &Facts) -> Option<&AlarmRate> {
     facts.alarms.first()
 }
 
@@ -262,70 +272,6 @@ fn baselines(facts: &Facts) -> Answer {
     Answer::new(question, tone, short, figures.join(". ") + ".").in_headline(listed(&clauses))
 }
 
-fn p_values(facts: &Facts) -> Answer {
-    let question = "Can its p-values be trusted?";
-    let (Some(held_out), Some(first)) = (facts.held_out, doubtful(facts)) else {
-        let words = "No row was held out to calibrate it: it gives scores, but no p-values and no verdicts.";
-        return Answer::new(question, Tone::Bad, "There are none", words).in_headline("it has no p-values");
-    };
-    let few = if held_out < CALIBRATED {
-        let calibrate = if held_out == 1 { "calibrates" } else { "calibrate" };
-        let rows = counted(held_out, "row");
-        format!(" Only {rows} {calibrate} it: no p-value falls below 1/{}.", held_out + 1)
-    } else {
-        String::new()
-    };
-    if facts.rows == 0 {
-        let words = format!("No fresh familiar rows were given to try them on.{few}");
-        return Answer::new(question, Tone::Unknown, "Not tried", words)
-            .in_headline("nobody has tried its p-values");
-    }
-    let rate = |alarms: &AlarmRate| format!("{} at {}", percent(alarms.actual), percent(alarms.nominal));
-    let broken = facts.alarms.iter().find(|alarms| !alarms.kept);
-    let shown = broken.unwrap_or(first);
-    let [low, high] = shown.expected.map(percent);
-    let measured = format!(
-        "{} of {} are called {}{}, {} were promised; chance allows {low} to {high}.",
-        percent(shown.actual),
-        counted(facts.rows, "fresh familiar row"),
-        shown.verdict,
-        if shown.verdict == "doubtful" { " or worse" } else { "" },
-        percent(shown.nominal)
-    );
-    if broken.is_some() {
-        let words = format!(
-            "{measured} {} Give rows that it has not seen with --calibration FILE.{few}",
-            sentence(reason(&shown.channel))
-        );
-        // The first rates are those of strangers: where they are kept, only the ambiguity breaks its promise.
-        if shown.channel == AMBIGUITY {
-            let words = format!("Those of {} hold: {}. {words}", first.channel, rate(first));
-            let clause = format!(
-                "trust its p-values of {}: {}; do not trust those of ambiguity: {}",
-                first.channel,
-                rate(first),
-                rate(shown)
-            );
-            return Answer::new(question, Tone::Mixed, "Not of ambiguity", words).in_headline(clause);
-        }
-        return Answer::new(question, Tone::Bad, "No", words).in_headline(format!(
-            "do not trust its p-values of {}: {}",
-            shown.channel,
-            rate(shown)
-        ));
-    }
-    if let Some(rare) = facts.alarms.iter().find(|alarms| alarms.actual < alarms.expected[0]) {
-        let rate = rate(rare);
-        let words =
-            format!("Alarms are rarer than promised: {rate}. That is safe, but misses strangers.{few}");
-        return Answer::new(question, Tone::Mixed, "Too careful", words)
-            .in_headline(format!("alarms are rarer than promised ({rate})"));
-    }
-    let (tone, short) = if few.is_empty() { (Tone::Good, "Yes") } else { (Tone::Mixed, "Yes, coarsely") };
-    Answer::new(question, tone, short, measured + &few)
-        .in_headline(format!("trust its p-values: {}", rate(first)))
-}
-
 fn errors(facts: &Facts) -> Option<Answer> {
     let contest = facts.contests.iter().find(|contest| contest.job == Positive::Misclassified)?;
     let own = contest.main()?.auroc.mean;
@@ -366,7 +312,7 @@ fn errors(facts: &Facts) -> Option<Answer> {
 }
 
 /// What must be said before anything else.
-fn no_skill(skill: Skill, linear: bool) -> Option<Answer> {
+fn no_skill(skill: Skill, classifier: Classifier) -> Option<Answer> {
     let (words, clause) = match skill {
         _ if skill.worth() != Worth::Nothing => return None,
         Skill::Accuracy(accuracy, commonest, _) => (
@@ -376,11 +322,12 @@ fn no_skill(skill: Skill, linear: bool) -> Option<Answer> {
                  not depend on it.",
                 percent(accuracy),
                 percent(commonest),
-                match linear {
-                    true =>
+                match classifier {
+                    Classifier::Linear =>
                         ", or they need more than this classifier, which is linear: dab fit --learn trains a network, \
                          --head takes the last layer of yours",
-                    false => "",
+                    Classifier::Own => ", or the layer of --head is another network's",
+                    Classifier::Learnt => "",
                 }
             ),
             "its classes are no better than guessing: do not use them",
@@ -399,12 +346,18 @@ fn no_skill(skill: Skill, linear: bool) -> Option<Answer> {
 }
 
 fn skill(skill: Skill) -> Answer {
+    let slight = matches!(skill, Skill::Error(rmse, trivial, ..) if rmse > (1.0 - SLIGHT) * trivial);
     let tone = match skill.worth() {
+        Worth::Clear if slight => Tone::Mixed,
         Worth::Clear => Tone::Good,
         Worth::Unknown => Tone::Unknown,
         Worth::Nothing => Tone::Bad,
     };
-    let few = if tone == Tone::Unknown { " These test rows cannot tell whether that is better." } else { "" };
+    let few = match tone {
+        Tone::Unknown => " These test rows cannot tell whether that is better.",
+        Tone::Mixed => " That is hardly better.",
+        _ => "",
+    };
     let (short, words) = match skill {
         Skill::Accuracy(accuracy, commonest, _) => (
             percent(accuracy),

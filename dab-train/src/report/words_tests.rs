@@ -19,7 +19,7 @@ fn alarms(nominal: f32, actual: f64, kept: bool) -> AlarmRate {
 fn entry(name: &str, auroc: f64, outcome: Option<Outcome>) -> Entry {
     let (auroc, main) = (Summary::of(&[auroc]).unwrap(), outcome.is_none());
     let role = if main { Role::Unfamiliarity } else { Role::Rival };
-    Entry { name: name.into(), role, main, auroc, second: None, outcome }
+    Entry { name: name.into(), role, main, auroc, second: None, outcome, gap: None }
 }
 
 fn contest(name: &str, own: f64, rival: f64, outcome: Outcome) -> Contest {
@@ -160,13 +160,14 @@ fn a_model_that_predicts_nothing_has_no_tick() {
     };
     // A little above the commonest class, and within chance of it.
     let nothing = Skill::Accuracy(0.29, 0.27, Worth::Nothing);
-    let facts = Facts { skill: Some(nothing), linear: true, ..good() };
+    let facts = Facts { skill: Some(nothing), classifier: Classifier::Linear, ..good() };
     assert_eq!(tones(&facts), [Tone::Bad, Tone::Bad]);
     says(
         &facts,
         &["which is linear", "--learn trains a network", "--head", "Finding strangers does not depend on it"],
     );
-    assert!(!told(&Facts { linear: false, ..facts }).contains("linear"));
+    assert!(!told(&Facts { classifier: Classifier::Learnt, ..facts.clone() }).contains("linear"));
+    says(&Facts { classifier: Classifier::Own, ..facts }, &["the layer of --head is another network's"]);
     let unknown = Facts { skill: Some(Skill::Accuracy(0.993, 0.993, Worth::Unknown)), ..good() };
     assert_eq!(tones(&unknown), [Tone::Unknown]);
     says(&unknown, &["These test rows cannot tell"]);
@@ -273,4 +274,61 @@ fn numbers_read_well() {
     let shown = [0.0, 0.002, 0.05, 0.0483, 0.206, 0.97, 0.994, 1.0].map(percent);
     assert_eq!(shown, ["0 %", "0.2 %", "5 %", "4.8 %", "21 %", "97 %", "99.4 %", "100 %"]);
     assert_eq!([0.012345, 1.5, 123.456, 0.0].map(rounded), ["0.0123", "1.50", "123", "0"]);
+}
+
+#[test]
+fn rows_that_were_cut_from_the_training_file_are_not_called_fresh() {
+    let facts = Facts { origin: Origin { cut: true, ..Origin::default() }, ..good() };
+    says(
+        &facts,
+        &[
+            "trust its p-values, if no network was trained on these rows: 4.8 % at 5 %",
+            "The test rows were cut from the training file: this holds only if no network was trained on them",
+        ],
+    );
+    assert!(!told(&facts).contains("fresh"));
+}
+
+#[test]
+fn a_high_rate_that_may_be_chance_is_in_the_headline() {
+    let torn = AlarmRate {
+        channel: "ambiguity".into(),
+        verdict: "ambiguous".into(),
+        suspect: true,
+        ..alarms(0.05, 0.11, true)
+    };
+    let facts = Facts { alarms: vec![alarms(0.05, 0.034, true), torn], ..good() };
+    says(
+        &facts,
+        &[
+            "its p-values of unfamiliarity hold: 3.4 % at 5 %; those of ambiguity may not: 11 % at 5 %",
+            "118 rows that calibrate are too few to tell chance from a fault",
+            "--calibration FILE",
+        ],
+    );
+    assert!(!told(&facts).contains("trust its p-values"));
+    let own = AlarmRate { suspect: true, ..alarms(0.05, 0.11, true) };
+    says(
+        &Facts { alarms: vec![own], ..good() },
+        &["its p-values of unfamiliarity may not hold: 11 % at 5 %"],
+    );
+}
+
+#[test]
+fn who_gave_calibration_rows_is_not_told_to_give_a_file() {
+    let origin = Origin { calibrated: true, ..Origin::default() };
+    let facts = Facts { origin, alarms: vec![alarms(0.05, 0.206, false)], ..good() };
+    says(&facts, &["The rows of --calibration must be of the kind of the test rows"]);
+    assert!(!told(&facts).contains("--calibration FILE"));
+}
+
+#[test]
+fn a_regression_that_is_hardly_better_than_the_mean_has_no_tick() {
+    let tone = |rmse: f64| {
+        let facts = Facts { skill: Some(Skill::Error(rmse, 0.721, None, Worth::Clear)), ..good() };
+        answers(&facts).into_iter().find(|answer| answer.question.contains("predictions right")).unwrap()
+    };
+    assert_eq!(tone(0.5).tone, Tone::Good);
+    let slight = tone(0.7195);
+    assert!(slight.tone == Tone::Mixed && slight.words.contains("That is hardly better."), "{slight:?}");
 }

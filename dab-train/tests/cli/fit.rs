@@ -88,6 +88,8 @@ fn features_and_labels_become_a_model_that_finds_what_is_far() {
     assert!(metrics["dab"]["report"]["ood"]["far"]["auroc"].as_f64().unwrap() > 0.99, "{metrics}");
     assert!(metrics["parity"]["auroc_difference"].is_number() && metrics["baselines"]["scores"].is_array());
 
+    let page = std::fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(page.contains("The test rows were cut from the training file") && page.contains("opened once"));
     text(dab(&folder, &["self-test", "out/model.dab"]));
     let scored = text(dab(&folder, &["score", "out/model.dab", "far.npy"]));
     let begins =
@@ -293,6 +295,10 @@ fn targets_make_a_regression() {
     let metrics = json(&folder.join("out/metrics.json"));
     // The targets' standard deviation is about 33.
     assert!(metrics["dab"]["regression"]["rmse"].as_f64().unwrap() < 10.0, "{metrics}");
+    // Why it learns is on the page as well.
+    assert!(metrics["reasons"][0].as_str().unwrap().contains("because that was asked for"), "{metrics}");
+    let page = std::fs::read_to_string(folder.join("out/report.html")).unwrap();
+    assert!(page.contains("Why this model") && page.contains("because that was asked for"));
     assert!(metrics["dab"]["report"]["ood"]["far"]["auroc"].as_f64().unwrap() > 0.95, "{metrics}");
 }
 
@@ -306,6 +312,10 @@ fn small_tables_are_fitted_or_refused_in_words() {
     // Nothing was held out: no band.
     let metrics = json(&folder.join("out/metrics.json"));
     assert!(metrics.pointer("/dab/interval").is_none_or(Value::is_null), "{metrics}");
+    assert!(
+        metrics["reasons"][0].as_str().unwrap().starts_with("ridge regression: 4 training rows"),
+        "{metrics}"
+    );
     let said = text(dab(&folder, &["compare", "out", "out"]));
     assert!(said.contains("RMSE") && said.contains("no plot"), "{said}");
     // Of 90 columns about ten are not 0 in a row, and rows are fewer than columns.

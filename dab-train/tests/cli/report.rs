@@ -67,6 +67,18 @@ fn training_rows_bring_baselines_and_rates_move_the_alarms() {
 }
 
 #[test]
+fn training_rows_given_as_data_are_told() {
+    let folder = fitted("report-copies");
+    let args = "report out/model.dab --data train.csv --labels train.csv:kind --train train.csv --train-labels train.csv:kind";
+    let output = dab(&folder, &args.split(' ').collect::<Vec<_>>());
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    text(output);
+    assert!(told.contains("2400 of 2400 rows of --data are copies of rows of --train"), "{told}");
+    let page = std::fs::read_to_string(folder.join("report.html")).unwrap();
+    assert!(page.contains("2400 of 2400 rows") && !page.contains("opened once"), "{page}");
+}
+
+#[test]
 fn without_labels_and_strangers_the_page_says_what_is_unknown() {
     let folder = fitted("report-bare");
     let said = text(dab(&folder, &["report", "out/model.dab", "--data", "fresh.csv"]));

@@ -409,7 +409,8 @@ fn few(train: &Split, held_out: &Split, names: &[String]) -> Result<Vec<String>>
     if rows == 0 {
         warnings.push(format!("no {HELD_OUT_ROWS}: the model will have no p-values and verdicts"));
     } else {
-        warnings.extend(few_to_calibrate(rows, HELD_OUT_ROWS, &hold_out_more(rows + train.inputs.rows)));
+        let more = hold_out_more(rows + train.inputs.rows, CALIBRATED);
+        warnings.extend(few_to_calibrate(rows, HELD_OUT_ROWS, &more));
     }
     Ok(warnings)
 }
@@ -417,10 +418,10 @@ fn few(train: &Split, held_out: &Split, names: &[String]) -> Result<Vec<String>>
 /// What rows that calibrate are called in a warning.
 const HELD_OUT_ROWS: &str = "held-out rows";
 
-/// How so many rows, of which some train and some are held out, get more to calibrate with.
-fn hold_out_more(rows: usize) -> String {
+/// How so many rows, of which some train and some are held out, get to `wanted` held-out ones.
+fn hold_out_more(rows: usize, wanted: usize) -> String {
     // In steps of a twentieth.
-    let share = (20 * CALIBRATED).div_ceil(rows.max(1)) as f64 / 20.0;
+    let share = (20 * wanted).div_ceil(rows.max(1)) as f64 / 20.0;
     let files = "rows that calibrate (--calibration FILE)";
     match share <= MOST_HELD_OUT {
         true => format!("hold out more (--set data.held_out={share}) or give {files}"),
@@ -451,9 +452,18 @@ pub(crate) fn few_to_calibrate(rows: usize, called: &str, more: &str) -> Option<
 
 impl Description {
     /// Warns of few rows that calibrate where they are not simply the held-out ones: `called` says which `rows` they are.
-    pub(crate) fn calibrated_by(&mut self, rows: usize, called: &str) {
+    pub(crate) fn calibrated_by(&mut self, rows: usize, called: &str, task: &Task) {
         self.warnings.retain(|warning| !warning.contains(HELD_OUT_ROWS));
-        self.warnings.extend(few_to_calibrate(rows, called, "give more of them"));
+        let held_out = task.held_out.inputs.rows;
+        let more = match &self.calibration {
+            Some(_) => "give more of them".to_owned(),
+            // Only some of the held-out rows calibrate: so many more have to be held out.
+            None => hold_out_more(
+                held_out + task.train.inputs.rows,
+                (CALIBRATED * held_out).div_ceil(rows.max(1)),
+            ),
+        };
+        self.warnings.extend(few_to_calibrate(rows, called, &more));
     }
 }
 
@@ -483,13 +493,35 @@ mod tests {
 
     #[test]
     fn rates_that_were_raised_are_told() {
-        let said = few_to_calibrate(24, HELD_OUT_ROWS, &hold_out_more(240)).unwrap();
+        let said = few_to_calibrate(24, HELD_OUT_ROWS, &hold_out_more(240, CALIBRATED)).unwrap();
         assert!(said.contains("`unfamiliar` means p ≤ 0.04 instead of 0.01"), "{said}");
         assert!(said.contains("--set data.held_out=0.45"), "{said}");
-        let said = few_to_calibrate(4, HELD_OUT_ROWS, &hold_out_more(190)).unwrap();
+        let said = few_to_calibrate(4, HELD_OUT_ROWS, &hold_out_more(190, CALIBRATED)).unwrap();
         assert!(said.contains("`doubtful` and `unfamiliar` mean p ≤ 0.2 instead of 0.05 and 0.01"), "{said}");
         assert!(said.ends_with("give more rows, or rows that calibrate (--calibration FILE)"), "{said}");
         assert_eq!(few_to_calibrate(99, HELD_OUT_ROWS, ""), None);
+    }
+
+    #[test]
+    fn where_a_part_of_the_held_out_rows_calibrates_more_are_to_be_held_out() {
+        let inputs = |rows| Table::column(vec![0.0; rows]);
+        let split = |rows| Split { inputs: inputs(rows), targets: Targets::Regression(inputs(rows)) };
+        let task = Task {
+            name: "few".into(),
+            train: split(480),
+            held_out: split(120),
+            test: split(1),
+            ood: Vec::new(),
+        };
+        let said = |calibration| {
+            let mut description = Description { calibration, ..Description::default() };
+            description.calibrated_by(90, "rows that calibrate", &task);
+            description.warnings.join("")
+        };
+        // 99 are three quarters of 132, and these are more than a fifth of 600.
+        assert!(said(None).contains("--set data.held_out=0.25"), "{}", said(None));
+        let given = said(Some(inputs(120)));
+        assert!(given.ends_with("give more of them") && !given.contains("--set"), "{given}");
     }
 
     #[test]
