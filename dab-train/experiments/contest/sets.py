@@ -192,13 +192,15 @@ def stored_images():
 
 
 def pixels(seeds, options):
-    """The stored images at 8 × 8 pixels, three colours: 192 numbers, what a small camera on a controller would give."""
+    """The stored images as they are, 3072 numbers, and at 8 × 8 pixels, 192 numbers: what a small camera on a controller would give."""
     images, strange = stored_images()
+    whole = lambda x: x.reshape(len(x), -1)
     small = lambda x: x.reshape(-1, 8, 4, 8, 4, 3).mean((2, 4)).reshape(len(x), -1)
-    x_test, ood = small(images["x_test"]), {name: small(x) for name, x in strange.items()}
-    for seed in range(seeds):
-        test, strangers = folds(x_test, images["y_test"], ood, seed, seeds)
-        yield Split("pixels", seed, small(images["x_train"]), images["y_train"], strangers, test)
+    for name, made in {"pixels, 8 × 8": small, "pixels, 32 × 32": whole}.items():
+        x_test, ood = made(images["x_test"]), {key: made(x) for key, x in strange.items()}
+        for seed in range(seeds):
+            test, strangers = folds(x_test, images["y_test"], ood, seed, seeds)
+            yield Split(name, seed, made(images["x_train"]), images["y_train"], strangers, test)
 
 
 def resnet20(seeds, options):
