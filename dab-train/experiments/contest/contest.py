@@ -62,7 +62,9 @@ LEARNT = {
     "network, as --learn makes it": lambda split, folder: learnt(split),
     "full covariance (Cholesky)": lambda split, folder: learnt(split, covariance="bottleneck.covariance=cholesky"),
     "5 codes a class": lambda split, folder: learnt(split, each=5),
-    "starts as the computed model, 10 codes a class": lambda split, folder: learnt(split, each=10, start="codebook.start=retrofit"),
+    "starts as the computed model, 10 codes a class": lambda split, folder: learnt(
+        split, each=10, layers=identity(folder, split), start="codebook.start=retrofit", dim=no_wider(folder, split)
+    ),
     "α rises from a twentieth": lambda split, folder: learnt(
         split, low="codebook.anneal_from=0.05", rise=f"codebook.anneal={learnt_epochs(folder) // 2}"
     ),
@@ -124,10 +126,23 @@ def learnt_epochs(folder):
     return of_learnt(folder)["training"]["epochs"]
 
 
+def first_layer(folder):
+    return f'units = {of_learnt(folder)["backbone"]["layers"][0]["units"]}, activation = "relu"'
+
+
 def residual(folder):
-    units = of_learnt(folder)["backbone"]["layers"][0]["units"]
-    layer = f'units = {units}, activation = "relu"'
-    return f"backbone.layers=[{{ {layer} }}, {{ {layer}, residual = {{ source = 1 }} }}]"
+    layer = first_layer(folder)
+    return f"backbone.layers=[{{ {layer} }}, {{ {layer}, residual = 1 }}]"
+
+
+def identity(folder, split):
+    """The second layer has the inputs' width and adds to them."""
+    last = f'units = {split.x.shape[1]}, activation = "identity", residual = 0'
+    return f"backbone.layers=[{{ {first_layer(folder)} }}, {{ {last} }}]"
+
+
+def no_wider(folder, split):
+    return f'bottleneck.dim={min(of_learnt(folder)["bottleneck"]["dim"], split.x.shape[1])}'
 
 
 def safetensors(path, **tensors):
