@@ -259,6 +259,10 @@ pub fn run(
     Ok(runs)
 }
 
+/// What is said to those whose network was trained on the rows, since they give others that calibrate, but none to test.
+const TESTED_ON_SEEN: &str = "accuracy, strangers and alarms are measured on rows of the training file: if your network was trained on \
+                              them, give rows that it has not seen (--test FILE --test-labels FILE)";
+
 /// Names, scales and warnings of the data.
 fn description(experiment: &Experiment, loaded: &Loaded) -> Description {
     match loaded {
@@ -273,6 +277,12 @@ fn description(experiment: &Experiment, loaded: &Loaded) -> Description {
                 description.calibrated_by(left, called, task);
             } else if let Some(rows) = description.calibration.as_ref().map(|rows| rows.rows) {
                 description.calibrated_by(rows, "calibration rows", task);
+            }
+            if let DataConfig::Features(files) = &experiment.data
+                && files.calibration.is_some()
+                && files.test_features.is_none()
+            {
+                description.warnings.push(TESTED_ON_SEEN.to_owned());
             }
             description.warnings.extend(task.warnings_of(&description));
             description

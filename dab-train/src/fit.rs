@@ -68,6 +68,7 @@ impl Wanted {
         data: DataConfig,
         train: &Split,
         device: &Device,
+        changed: &dyn Fn(Experiment) -> anyhow::Result<Experiment>,
     ) -> Result<(Experiment, Found), Error> {
         let Self { learn, told, mut wishes, retrofit } = self;
         let asked = learn || wishes.any();
@@ -90,10 +91,10 @@ impl Wanted {
             let experiment = Experiment::without_gradients(name, seed, data, retrofit);
             return Ok((experiment, Found { reasons, spent }));
         }
-        let mut experiment = defaults::experiment(name, seed, data.clone(), train, wishes);
-        // A regression that was told to learn so keeps to what it was told.
-        let chooses = !asked || (learn && matches!(train.targets, Targets::Classes { .. }));
-        if chooses && !retrofit.fast {
+        let experiment = defaults::experiment(name, seed, data.clone(), train, wishes);
+        // Who judges is found out with the network that will be in the file.
+        let mut experiment = changed(experiment).map_err(Error::of(Error::Experiment))?;
+        if !retrofit.fast {
             let time = time.map(|time| time.saturating_sub(spent));
             // A network that was asked for may fill the flash: its views have half as much all the same.
             let beside_it = |flash: u64| flash / 2 + least_bytes(&experiment, train.inputs.cols);
@@ -283,8 +284,14 @@ impl Fit {
             description.calibrate(rows, &task).map_err(Error::of(Error::Data))?;
         }
         let wanted = Wanted { learn: self.learn, told: false, wishes: self.wishes, retrofit: self.retrofit };
-        let (experiment, found) =
-            wanted.experiment(&self.name, seed, DataConfig::Memory, &task.train, &self.options.device)?;
+        let (experiment, found) = wanted.experiment(
+            &self.name,
+            seed,
+            DataConfig::Memory,
+            &task.train,
+            &self.options.device,
+            &Ok,
+        )?;
         experiment.check()?;
         let loaded = Loaded::Rows(Box::new(task), description);
         let options = Options { found, ..self.options };

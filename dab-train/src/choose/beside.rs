@@ -69,40 +69,43 @@ struct Network {
     likelihoods: Option<[f64; 2]>,
 }
 
-/// The experiment and the rows of a fold.
-fn within(experiment: &Experiment, train: &Split, fold: &Fold, hides: bool) -> (Experiment, Split) {
+/// The experiment, the rows of a fold, and those of them that judge.
+fn within(experiment: &Experiment, train: &Split, fold: &Fold, hides: bool) -> (Experiment, [Split; 2]) {
     let mut experiment = experiment.clone();
     let (Targets::Classes { count, .. }, true) = (&train.targets, hides) else {
-        return (experiment, train.select(&fold.places));
+        return (experiment, [train.select(&fold.places), train.select(&fold.known_places)]);
     };
     let codes = &mut experiment.bottleneck.codes;
     *codes = (*codes * fold.classes).div_ceil(*count).max(1);
-    let targets = Targets::Classes { labels: fold.labels.clone(), count: fold.classes };
-    (experiment, Split { inputs: fold.fit.clone(), targets })
+    let of = |inputs: &Table, labels: &[u32]| {
+        let targets = Targets::Classes { labels: labels.to_vec(), count: fold.classes };
+        Split { inputs: inputs.clone(), targets }
+    };
+    (experiment, [of(&fold.fit, &fold.labels), of(&fold.known, &fold.known_labels)])
 }
 
 fn network(
     experiment: &Experiment,
-    rows: &Split,
-    fold: &Fold,
+    [rows, judging]: &[Split; 2],
+    hidden: &Table,
     seed: u64,
     device: &Device,
 ) -> Result<Network> {
     let setting = Setting { seed, device: device.clone(), checkpoint: None, resume: false, machines: None };
     let learnt = run::train(experiment, rows, &setting, &mut ())?;
     let [known, hidden] =
-        [learnt.trained.score(&fold.known, device)?, learnt.trained.score(&fold.hidden, device)?];
+        [learnt.trained.score(&judging.inputs, device)?, learnt.trained.score(hidden, device)?];
     let none = Table { rows: 0, cols: rows.inputs.cols, values: Vec::new() };
     let floats = artifact::artifact(&learnt.trained, &none, Vec::new())?;
     let bytes = [floats.len() as u64, int8::quantised(&floats, None)?.len() as u64];
     let energies = matches!(rows.targets, Targets::Classes { count, .. } if count > 1)
         .then(|| [energy(&known.outputs), energy(&hidden.outputs)]);
-    let likelihoods = match &rows.targets {
-        Targets::Classes { labels, count } if *count > 1 && !fold.known_labels.is_empty() => {
-            let linear = Logistic::fit((&rows.inputs, labels), (&fold.known, &fold.known_labels), *count)?;
-            let own = known.outputs.iter().zip(&fold.known_labels).zip(energy(&known.outputs));
+    let likelihoods = match (&rows.targets, &judging.targets) {
+        (Targets::Classes { labels, count }, Targets::Classes { labels: right, .. }) if *count > 1 => {
+            let linear = Logistic::fit((&rows.inputs, labels), (&judging.inputs, right), *count)?;
+            let own = known.outputs.iter().zip(right).zip(energy(&known.outputs));
             let own: f64 = own.map(|((row, &label), energy)| f64::from(-row[label as usize] - energy)).sum();
-            Some([own / fold.known.rows as f64, linear.nll(&fold.known, &fold.known_labels)])
+            Some([own / right.len() as f64, linear.nll(&judging.inputs, right)])
         }
         _ => None,
     };
@@ -145,7 +148,7 @@ pub fn beside(experiment: &Experiment, train: &Split, wish: &Wish, device: &Devi
     let mut networks = Vec::new();
     for fold in &folds {
         let (experiment, rows) = within(experiment, train, fold, hides);
-        networks.push(network(&experiment, &rows, fold, wish.seed, device)?);
+        networks.push(network(&experiment, &rows, &fold.hidden, wish.seed, device)?);
     }
     let largest = |which: usize| networks.iter().map(|network| network.bytes[which]).max();
     let (Some(floats), Some(bytes)) = (largest(0), largest(1)) else { return Ok(Found::alone()) };
@@ -186,7 +189,8 @@ pub fn beside(experiment: &Experiment, train: &Split, wish: &Wish, device: &Devi
         }
     }
     let (form, [network, alone, both]) = best.context("a network has a form")?;
-    let mut learning_pays = !hides || network.max(both) >= alone + TIE;
+    let predicts_numbers = matches!(train.targets, Targets::Regression(_));
+    let mut learning_pays = predicts_numbers || network.max(both) >= alone + TIE;
     let views = choice.views;
     let words: Vec<String> = views.iter().map(|view| view.words(outputs > 1 && hides)).collect();
     let (chosen, taken) = if both >= network.max(alone) - JOINED {

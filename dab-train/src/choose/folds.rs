@@ -48,6 +48,8 @@ pub struct Fold {
     pub classes: usize,
     /// Rows of the same classes that judge.
     pub known: Table,
+    /// Which training rows these are.
+    pub known_places: Vec<usize>,
     /// Their classes; none of a regression.
     pub known_labels: Vec<u32>,
     /// Rows of the hidden classes.
@@ -189,6 +191,7 @@ fn cut(
         labels,
         classes: names.len(),
         known: select(&judge),
+        known_places: judge.iter().map(|&place| rows[place]).collect(),
         known_labels: judge.iter().map(|&place| dense[place]).collect(),
         hidden: inputs.select(&strangers),
         rows: known,

@@ -77,17 +77,18 @@ pub struct Args {
     /// outputs are its logits less their mean
     #[arg(long, value_name = "FILE", conflicts_with_all = ["learn", "targets"])]
     head: Option<PathBuf>,
-    /// Bytes that the model may have: 16K, 128K, 1M, or none for no limit
+    /// Bytes that the model may have: 16K, 128K, 1M, or none for no limit; not with --learn, beside whose network views have half of the
+    /// default
     #[arg(long, default_value = "128K", value_name = "SIZE", conflicts_with = "learn")]
     flash: Flash,
-    /// Seconds that choosing may take; then the best so far is taken
+    /// Seconds that choosing may take; then the best so far is taken. Not with --learn
     #[arg(long, value_name = "SECONDS", conflicts_with = "learn")]
     time: Option<f64>,
     /// Choose nothing: take fixed views
     #[arg(long, conflicts_with_all = ["learn", "time"])]
     fast: bool,
-    /// Learn hidden layers and codes by gradients, as `dab train` does, if hidden training rows say that it finds more strangers or
-    /// predicts better than the computed model; with --codes, --dim or --epochs, which imply it, whatever they say
+    /// Learn hidden layers and codes by gradients, as `dab train` does; of classes, if hidden training rows say that this finds more
+    /// strangers or predicts better than the computed model. --codes, --dim and --epochs imply it, whatever these rows say
     #[arg(long)]
     learn: bool,
     /// Inputs from elsewhere, to see how well they are found; may be repeated
@@ -132,7 +133,10 @@ impl Args {
         let retrofit = Retrofit { flash, seconds, fast, head, views: Vec::new() };
         let told = self.options.changes_learning();
         let wanted = Wanted { learn: self.learn, told, wishes, retrofit };
-        let (experiment, found) = wanted.experiment(&name, seed, data, &task.train, &device)?;
+        let (experiment, found) =
+            wanted.experiment(&name, seed, data, &task.train, &device, &|experiment| {
+                self.options.changed(experiment.table()?)
+            })?;
         if machines.as_ref().is_none_or(|machines| machines.place.index == 0) {
             self.options.tell(&found.reasons);
         }

@@ -92,11 +92,14 @@ impl TaskScores {
     }
 }
 
-/// The middle value; 0 of nothing.
+/// The middle value, or the mean of the middle two; 0 of nothing.
 pub fn median(values: &[f32]) -> f32 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f32::total_cmp);
-    sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
+    let middle = sorted.len() / 2;
+    let below = middle.saturating_sub(1 - sorted.len() % 2);
+    let at = |place: usize| sorted.get(place).copied().unwrap_or(0.0);
+    f32::midpoint(at(below), at(middle))
 }
 
 fn mean(values: &[f32]) -> f64 {

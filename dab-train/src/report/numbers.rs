@@ -55,14 +55,18 @@ pub fn named(evaluation: &Evaluation) -> Vec<(String, f64)> {
 /// The same numbers over all runs, and the error of networks without a bottleneck.
 pub fn summarise(all: &[Run]) -> Vec<(String, Summary)> {
     let numbers: Vec<Vec<(String, f64)>> = all.iter().map(|run| named(&run.evaluation)).collect();
-    let names = numbers.first().into_iter().flatten().map(|(name, _)| name.clone());
-    let mut list: Vec<(String, Summary)> = names
-        .enumerate()
-        .filter_map(|(index, name)| {
-            let values: Vec<f64> = numbers.iter().filter_map(|run| Some(run.get(index)?.1)).collect();
-            Some((name, Summary::of(&values)?))
-        })
-        .collect();
+    // A run without an error has no AUROC of errors, so each name is looked for in all of them.
+    let mut names: Vec<&String> = Vec::new();
+    for (name, _) in numbers.iter().flatten() {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let values = |wanted: &String| -> Vec<f64> {
+        numbers.iter().flatten().filter(|(name, _)| name == wanted).map(|(_, value)| *value).collect()
+    };
+    let of = |name: &&String| Some(((*name).clone(), Summary::of(&values(name))?));
+    let mut list: Vec<(String, Summary)> = names.iter().filter_map(of).collect();
     let plain: Vec<f64> = all.iter().filter_map(|run| run.comparison.rmse_without_bottleneck).collect();
     list.extend(Summary::of(&plain).map(|summary| ("RMSE of plain networks".to_owned(), summary)));
     list

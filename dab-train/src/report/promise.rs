@@ -96,6 +96,12 @@ pub(super) fn p_values(facts: &Facts) -> Answer {
         return Answer::new(question, Tone::Mixed, "Too careful", words)
             .in_headline(format!("alarms are rarer than promised ({rate})"));
     }
+    // Less than one alarm was promised, so none says nothing, and one hardly more.
+    if facts.rows as f64 * first.nominal < 1.0 {
+        let words = format!("{measured}{seen} That is too few rows to tell.{few}");
+        return Answer::new(question, Tone::Unknown, "Too few rows", words)
+            .in_headline(format!("{} are too few to try its p-values", counted(facts.rows, "row")));
+    }
     let (tone, short) = if few.is_empty() { (Tone::Good, "Yes") } else { (Tone::Mixed, "Yes, coarsely") };
     Answer::new(question, tone, short, measured + seen + &few)
         .in_headline(format!("trust its p-values{condition}: {}", rate(first)))

@@ -454,6 +454,10 @@ impl Description {
     /// Warns of few rows that calibrate where they are not simply the held-out ones: `called` says which `rows` they are.
     pub(crate) fn calibrated_by(&mut self, rows: usize, called: &str, task: &Task) {
         self.warnings.retain(|warning| !warning.contains(HELD_OUT_ROWS));
+        if rows == 0 {
+            self.warnings.push(format!("no {called}: the model will have no p-values and verdicts"));
+            return;
+        }
         let held_out = task.held_out.inputs.rows;
         let more = match &self.calibration {
             Some(_) => "give more of them".to_owned(),
