@@ -98,7 +98,7 @@ impl Wanted {
             let time = time.map(|time| time.saturating_sub(spent));
             // A network that was asked for may fill the flash: its views have half as much all the same.
             let beside_it = |flash: u64| flash / 2 + least_bytes(&experiment, train.inputs.cols);
-            let flash = retrofit.flash.map(|flash| if learn { flash.max(beside_it(flash)) } else { flash });
+            let flash = retrofit.flash.map(|flash| if asked { flash.max(beside_it(flash)) } else { flash });
             let wish = Wish { flash, time, own_head: false, seed };
             let found = beside(&experiment, train, &wish, device).map_err(Error::of(Error::Learning))?;
             reasons.extend(found.reasons);

@@ -200,3 +200,15 @@ pub fn evaluate(
     }
     Ok(evaluation)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::median;
+
+    #[test]
+    fn an_even_number_of_values_has_two_in_the_middle() {
+        assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(&[8.0, 1.0, 2.0, 3.0]), 2.5);
+        assert_eq!((median(&[7.0]), median(&[])), (7.0, 0.0));
+    }
+}

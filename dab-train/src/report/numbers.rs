@@ -55,19 +55,39 @@ pub fn named(evaluation: &Evaluation) -> Vec<(String, f64)> {
 /// The same numbers over all runs, and the error of networks without a bottleneck.
 pub fn summarise(all: &[Run]) -> Vec<(String, Summary)> {
     let numbers: Vec<Vec<(String, f64)>> = all.iter().map(|run| named(&run.evaluation)).collect();
-    // A run without an error has no AUROC of errors, so each name is looked for in all of them.
+    let mut list = joined(&numbers);
+    let plain: Vec<f64> = all.iter().filter_map(|run| run.comparison.rmse_without_bottleneck).collect();
+    list.extend(Summary::of(&plain).map(|summary| ("RMSE of plain networks".to_owned(), summary)));
+    list
+}
+
+/// The numbers of all runs by their names: a run without an error has no AUROC of errors, so places say nothing.
+fn joined(runs: &[Vec<(String, f64)>]) -> Vec<(String, Summary)> {
     let mut names: Vec<&String> = Vec::new();
-    for (name, _) in numbers.iter().flatten() {
+    for (name, _) in runs.iter().flatten() {
         if !names.contains(&name) {
             names.push(name);
         }
     }
     let values = |wanted: &String| -> Vec<f64> {
-        numbers.iter().flatten().filter(|(name, _)| name == wanted).map(|(_, value)| *value).collect()
+        runs.iter().flatten().filter(|(name, _)| name == wanted).map(|(_, value)| *value).collect()
     };
-    let of = |name: &&String| Some(((*name).clone(), Summary::of(&values(name))?));
-    let mut list: Vec<(String, Summary)> = names.iter().filter_map(of).collect();
-    let plain: Vec<f64> = all.iter().filter_map(|run| run.comparison.rmse_without_bottleneck).collect();
-    list.extend(Summary::of(&plain).map(|summary| ("RMSE of plain networks".to_owned(), summary)));
-    list
+    names.iter().filter_map(|name| Some(((*name).clone(), Summary::of(&values(name))?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_runs_are_joined_by_their_names() {
+        let run =
+            |numbers: &[(&str, f64)]| numbers.iter().map(|(name, x)| ((*name).to_owned(), *x)).collect();
+        let joined = joined(&[
+            run(&[("accuracy", 1.0), ("median u", 6.0)]),
+            run(&[("accuracy", 0.5), ("AUROC misclassified", 0.9), ("median u", 4.0)]),
+        ]);
+        let means: Vec<(&str, f64)> = joined.iter().map(|(name, of)| (name.as_str(), of.mean)).collect();
+        assert_eq!(means, [("accuracy", 0.75), ("median u", 5.0), ("AUROC misclassified", 0.9)]);
+    }
 }

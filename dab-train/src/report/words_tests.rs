@@ -96,6 +96,14 @@ fn without_fresh_rows_the_p_values_are_not_judged() {
 }
 
 #[test]
+fn fewer_rows_than_one_alarm_takes_say_nothing_about_p_values() {
+    let few = |rows: usize| Facts { rows, alarms: vec![alarms(0.05, 1.0 / rows as f64, true)], ..good() };
+    says(&few(19), &["19 rows are too few to try its p-values", "That is too few rows to tell"]);
+    assert!(!told(&few(19)).contains("trust its"));
+    says(&few(20), &["trust its p-values: 5 % at 5 %"]);
+}
+
+#[test]
 fn few_held_out_rows_are_named() {
     says(&Facts { held_out: Some(50), ..good() }, &["Only 50 rows calibrate it", "1/51", "Yes, coarsely"]);
 }
