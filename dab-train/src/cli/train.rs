@@ -202,8 +202,6 @@ impl Options {
         found: Found,
     ) -> Result<()> {
         ensure!(self.seeds > 0, "--seeds starts at 1");
-        let weights = self.weights.or(experiment.weights);
-        let experiment = &Experiment { weights, ..experiment.clone() };
         if self.dry_run {
             return super::print(&dry::plan(experiment)?);
         }
@@ -278,7 +276,7 @@ impl Options {
         self.changes.iter().any(|change| LEARNING.iter().any(|part| change.starts_with(&format!("{part}."))))
     }
 
-    /// The experiment with the changes of `--set`.
+    /// The experiment with the changes of `--set` and `--weights`.
     pub fn changed(&self, mut table: toml::Table) -> Result<Experiment> {
         for change in &self.changes {
             let (keys, value) =
@@ -299,7 +297,9 @@ impl Options {
             }
         }
         let parsed = Experiment::parse(&toml::to_string(&table)?);
-        if self.changes.is_empty() { Ok(parsed?) } else { parsed.context("with the changes of --set") }
+        let parsed =
+            if self.changes.is_empty() { parsed? } else { parsed.context("with the changes of --set")? };
+        Ok(Experiment { weights: self.weights.or(parsed.weights), ..parsed })
     }
 
     /// Lines for people who want to know why.
