@@ -292,12 +292,6 @@ pub fn choose(
         return fixed(inputs, rows, wish, "fixed views: the rows are too few to hide some of them");
     }
     let forms = if rows.classes() > 2 { &FORMS[..] } else { &FORMS[1..] };
-    let x = std::env::var("DABX").unwrap_or_default();
-    let forms = if x.contains("J") && (wish.own_head || x.contains("A")) && rows.classes() > 2 {
-        &[Form::Joined][..]
-    } else {
-        forms
-    };
     among(&folds, &norms(inputs), forms, rows, wish, None, progress)
 }
 

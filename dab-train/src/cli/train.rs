@@ -202,6 +202,8 @@ impl Options {
         found: Found,
     ) -> Result<()> {
         ensure!(self.seeds > 0, "--seeds starts at 1");
+        let weights = self.weights.or(experiment.weights);
+        let experiment = &Experiment { weights, ..experiment.clone() };
         if self.dry_run {
             return super::print(&dry::plan(experiment)?);
         }
