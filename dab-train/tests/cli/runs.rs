@@ -278,3 +278,15 @@ fn errors_and_band_of_a_run_are_those_of_its_file() {
         shipped.check_median();
     }
 }
+
+#[test]
+fn an_experiment_runs_again_with_weights_of_one_byte() {
+    let folder = folder("runs-again-in-bytes");
+    blurred(&folder);
+    let fit =
+        "fit --features rows.csv --labels rows.csv:kind --without size --epochs 2 --no-baselines --quiet";
+    text(say(&folder, &format!("{fit} --weights float32 --out out --force")));
+    text(say(&folder, "train out/experiment.toml --weights int8 --no-baselines --quiet --out small --force"));
+    let bytes = |run: &str| std::fs::read(folder.join(run).join("model.dab")).unwrap().len();
+    assert!(bytes("small") < bytes("out"), "{} and {}", bytes("small"), bytes("out"));
+}
