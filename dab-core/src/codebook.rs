@@ -39,6 +39,8 @@ pub enum PrecisionLayout {
     Full(Layout),
     /// Nothing: every covariance is the identity, and no log-determinant is stored.
     Identity,
+    /// The same, and one number per code that its distances are multiplied by.
+    Local,
 }
 
 impl PrecisionLayout {
@@ -51,6 +53,7 @@ impl PrecisionLayout {
             Self::Full(Layout::Packed) => packed_len(dim),
             Self::Full(Layout::Square) => dim * dim,
             Self::Identity => 0,
+            Self::Local => 1,
         }
     }
 }
@@ -111,6 +114,7 @@ impl<'a> CodebookView<'a> {
             PrecisionLayout::Diagonal => Precision::Diagonal(values),
             PrecisionLayout::Full(layout) => Precision::Full(Triangle::new(values, dim, layout)),
             PrecisionLayout::Identity => Precision::Identity,
+            PrecisionLayout::Local => Precision::Local(values.first().copied().unwrap_or(1.0)),
         })
     }
 
@@ -141,7 +145,7 @@ impl<'a> CodebookView<'a> {
                     *distance = divergence::kl(p, &code);
                 }
             }
-            PrecisionLayout::Identity => self.half_squares_into(p.mean, distances),
+            PrecisionLayout::Identity | PrecisionLayout::Local => self.half_squares_into(p.mean, distances),
             PrecisionLayout::Diagonal => {
                 for (distance, code) in distances.iter_mut().zip(self.codes_with(Precision::Diagonal)) {
                     *distance = divergence::kl(p, &code);
@@ -157,14 +161,18 @@ impl<'a> CodebookView<'a> {
         }
     }
 
-    /// [`CodebookView::distances_into`] with constant covariances: D_κ = ½ ‖μ − m_κ‖².
+    /// [`CodebookView::distances_into`] with constant covariances: D_κ = ½ ‖μ − m_κ‖², times p_κ where there are local
+    /// precisions.
     #[inline(always)]
     pub(crate) fn half_squares_into(&self, mean: &[f32], distances: &mut [f32]) {
         let mut means = self.means;
-        for distance in distances {
+        for distance in &mut *distances {
             let (code, rest) = take(means, self.dim);
             means = rest;
             *distance = divergence::half_square(mean, code);
+        }
+        for (distance, &precision) in distances.iter_mut().zip(self.precisions) {
+            *distance = divergence::local(*distance, precision);
         }
     }
 
@@ -200,7 +208,8 @@ impl<'a> CodebookView<'a> {
         let total = fold(total);
         let uncertainty = saturate(nearest_distance + fold(excess) / total);
         // Two points may be closer than any two Gaussians of other kinds: see the domain of scalar.rs.
-        let points = cfg!(feature = "channels") && self.layout == PrecisionLayout::Identity;
+        let points = cfg!(feature = "channels")
+            && matches!(self.layout, PrecisionLayout::Identity | PrecisionLayout::Local);
         let uncertainty = if points { flush(uncertainty) } else { uncertainty };
         let visits = exp(-(self.alpha * nearest_distance)) * total;
         let visits = if visits < NEGLIGIBLE { 0.0 } else { visits };

@@ -26,6 +26,9 @@ pub enum Precision<'a> {
     Full(Triangle<'a>),
     /// The identity.
     Identity,
+    /// Of the encoder and of all codes the identity, and what the square of the distance from this code is multiplied by (E14):
+    /// more than 1 where training rows lie densely.
+    Local(f32),
 }
 
 /// One code, borrowed.
@@ -63,6 +66,9 @@ pub fn kl(p: &GaussianView<'_>, code: &CodeView<'_>) -> f32 {
         (Spread::Identity, Precision::Identity) if cfg!(feature = "channels") => {
             return half_square(p.mean, code.mean);
         }
+        (Spread::Identity, Precision::Local(precision)) if cfg!(feature = "channels") => {
+            return local(half_square(p.mean, code.mean), precision);
+        }
         // A codebook and an encoder of different kinds cannot be built: the reader and the types see to it.
         _ => [f32::MAX; LANES],
     };
@@ -81,6 +87,12 @@ const GRAIN: f32 = crate::scalar::SMALLEST * crate::scalar::SMALLEST;
 pub(crate) fn half_square(mean: &[f32], code_mean: &[f32]) -> f32 {
     let lanes = accumulate_from(GRAIN, mean, code_mean, |m, c| (m - c) * (m - c));
     flush(saturate(0.5 * (fold(lanes) - LANES as f32 * GRAIN)))
+}
+
+/// A distance times the local precision of its code. Below 2⁻⁵⁰ it is 0.
+#[inline(always)]
+pub(crate) fn local(half_square: f32, precision: f32) -> f32 {
+    flush(saturate(half_square * precision))
 }
 
 /// `½ Σᵢ (sᵢ² + (μᵢ − mᵢ)²) / vᵢ`, without the ½, in lanes.
@@ -187,6 +199,10 @@ pub fn per_dimension_into(p: &GaussianView<'_>, code: &CodeView<'_>, weight: f32
             (Spread::Identity, Precision::Identity) => {
                 let offset = flush(at(p.mean) - at(code.mean));
                 0.5 * (offset * offset)
+            }
+            (Spread::Identity, Precision::Local(precision)) => {
+                let offset = flush(at(p.mean) - at(code.mean));
+                local(0.5 * (offset * offset), precision)
             }
             _ => return,
         };

@@ -185,6 +185,12 @@ impl<'a> Model<'a> {
         self.channels().is_some_and(|c| view < c.meta.view_count() && c.rests.views >> view & 1 == 1)
     }
 
+    /// Whether distances from the codes of a view, 0 is the base, count in units of how densely training rows lie there.
+    #[must_use]
+    pub fn is_local(&self, view: usize) -> bool {
+        self.channels().is_some_and(|c| view < c.meta.view_count() && c.locals.views >> view & 1 == 1)
+    }
+
     /// Whether a view, 0 is the base, brings the columns of its inputs to one scale; one that only centres them does not.
     #[must_use]
     pub fn scales_columns(&self, view: usize) -> bool {

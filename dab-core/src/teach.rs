@@ -134,6 +134,11 @@ impl CodebookView<'_> {
                         *v += prior;
                     }
                 }
+                Precision::Local(precision) => {
+                    for v in out.iter_mut() {
+                        *v += prior / precision;
+                    }
+                }
                 // Σ = R⁻¹ R⁻ᵀ: the squares of the rows of R⁻¹, which is made column by column.
                 Precision::Full(rows) => {
                     for j in 0..self.dim {
@@ -184,6 +189,7 @@ mod tests {
         let diagonal = mean_variances(PrecisionLayout::Diagonal, &[2.0, 4.0, 8.0, 0.5], &[1.0, 3.0]);
         assert_eq!(diagonal, [(0.5 + 3.0 / 8.0) / 4.0, (0.25 + 3.0 / 0.5) / 4.0]);
         assert_eq!(mean_variances(PrecisionLayout::Identity, &[], &[1.0, 3.0]), [1.0; 2]);
+        assert_eq!(mean_variances(PrecisionLayout::Local, &[2.0, 0.5], &[1.0, 3.0]), [(0.5 + 6.0) / 4.0; 2]);
         // R and its inverse: ½; −⅛ ¼; 3½ −1 2. The squares of a row sum to a variance. The other code has the identity.
         let rows = [2.0, 1.0, 4.0, -3.0, 2.0, 0.5, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0];
         let full = mean_variances(PrecisionLayout::Full(Layout::Packed), &rows, &[1.0, 3.0]);

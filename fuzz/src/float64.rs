@@ -145,6 +145,7 @@ fn rows(model: &Model<'_>, code: usize) -> Vec<Vec<f64>> {
     let stride = book.layout.stride(d);
     let own = &book.precisions[code * stride..(code + 1) * stride];
     match book.layout {
+        PrecisionLayout::Local => (0..d).map(|j| column(d, j, f64::from(own[0]).sqrt())).collect(),
         PrecisionLayout::Identity => (0..d).map(|j| column(d, j, 1.0)).collect(),
         PrecisionLayout::Diagonal => (0..d).map(|j| column(d, j, f64::from(own[j]).sqrt())).collect(),
         PrecisionLayout::Full(_) => {

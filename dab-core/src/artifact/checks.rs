@@ -145,7 +145,9 @@ pub(super) fn check_codebook(codes: &CodebookView<'_>) -> Result<(), ArtifactErr
         let (precision, rest) = take(precisions, codes.layout.stride(codes.dim));
         precisions = rest;
         let positive = match codes.layout {
-            PrecisionLayout::Diagonal | PrecisionLayout::Identity => precision.iter().all(|&p| p > 0.0),
+            PrecisionLayout::Diagonal | PrecisionLayout::Identity | PrecisionLayout::Local => {
+                precision.iter().all(|&p| p > 0.0)
+            }
             PrecisionLayout::Full(layout) => {
                 let rows = Triangle::new(precision, codes.dim, layout);
                 (0..codes.dim).all(|i| rows.diagonal(i) > 0.0)

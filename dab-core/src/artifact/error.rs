@@ -67,6 +67,8 @@ pub enum Part {
     Monitor,
     /// Scales and gains of rests.
     Rest,
+    /// Local precisions of codes.
+    Local,
 }
 
 /// Why bytes are not a model. A later version of the format may add reasons.
@@ -247,6 +249,7 @@ impl fmt::Display for Part {
             Self::Weights => "weights",
             Self::Monitor => "monitor",
             Self::Rest => "rest",
+            Self::Local => "local",
         })
     }
 }

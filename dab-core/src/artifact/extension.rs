@@ -6,8 +6,8 @@ use super::channels::{AmbiguityMeta, BaseMeta, ChannelsMeta, TAIL_VALUES, ViewDe
 use super::checks::{Allowed, check_calibration, limit};
 use super::error::{ArtifactError, Part};
 use super::reader::{Fields, Parameters};
-use super::rest::Rests;
 use super::schema::{DecoderReads, MAX_CALIBRATION, MAX_CODES, MAX_DIM_DIAGONAL, MAX_WIDTH, Meta, Task};
+use super::some_views::SomeViews;
 use crate::calibration::{Calibration, Rates};
 use crate::channels::Tails;
 use crate::codebook::{CodebookView, PrecisionLayout};
@@ -28,7 +28,9 @@ pub(crate) struct Channels<'a> {
     /// The table of A and the rate of ambiguous.
     pub(crate) ambiguity: Option<(Calibration<'a>, f32)>,
     /// The last axes of views that leave axes out.
-    pub(crate) rests: Rests<'a>,
+    pub(crate) rests: SomeViews<'a>,
+    /// What distances from the codes of some views are multiplied by.
+    pub(crate) locals: SomeViews<'a>,
 }
 
 /// One view beside the base.
@@ -56,21 +58,28 @@ impl<'a> Channels<'a> {
         take(self.rests.values, if self.rests.views & 1 == 1 { dim } else { 0 }).0
     }
 
+    /// The local precisions of the base's `codes` codes, if it has any; else empty.
+    pub(crate) fn base_local(&self, codes: usize) -> &'a [f32] {
+        take(self.locals.values, if self.locals.views & 1 == 1 { codes } else { 0 }).0
+    }
+
     /// The views beside the base, in their order; `base` is the model's meta section.
     #[inline(always)]
     pub(crate) fn views(&self, base: &Meta) -> impl Iterator<Item = View<'a>> + use<'a, '_> {
         let (inputs, bytes) = (base.inputs, base.has_bytes());
         let (mut rest, mut tails, mut weights) = (self.views, self.tails, self.weights);
         let (_, mut rests) = take(self.rests.values, self.base_rest(base.dim as usize).len());
-        let mut has_rest = self.rests.views;
+        let (_, mut locals) = take(self.locals.values, self.base_local(base.codes as usize).len());
+        let (mut has_rest, mut is_local) = (self.rests.views, self.locals.views);
         self.meta.views.iter().map(move |meta| {
-            has_rest >>= 1;
-            let own;
+            (has_rest, is_local) = (has_rest >> 1, is_local >> 1);
+            let (own, local);
+            (local, locals) = take(locals, if is_local & 1 == 1 { meta.codes as usize } else { 0 });
             (own, rests) = take(rests, if has_rest & 1 == 1 { meta.dim as usize } else { 0 });
             (_, tails) = take(tails, TAIL_VALUES);
             let values;
             (values, weights) = take(weights, if bytes { (meta.dim * inputs) as usize } else { 0 });
-            view(meta, inputs, bytes.then_some(values), &mut rest, (Tails::from_values(tails), own))
+            view(meta, inputs, bytes.then_some(values), &mut rest, (Tails::from_values(tails), own, local))
         })
     }
 }
@@ -82,7 +91,7 @@ fn view<'a>(
     inputs: u32,
     bytes: Option<&'a [i8]>,
     rest: &mut &'a [f32],
-    (tails, own): (Tails, &'a [f32]),
+    (tails, own, local): (Tails, &'a [f32], &'a [f32]),
 ) -> View<'a> {
     // The reader found that the counts fit the file, so that none of them overflowed.
     let counts = meta.param_counts(inputs, bytes.is_some()).unwrap_or_default();
@@ -101,8 +110,8 @@ fn view<'a>(
             dim: meta.dim as usize,
             alpha: f32::from_le_bytes(meta.alpha),
             means: next(counts.code_means),
-            precisions: &[],
-            layout: PrecisionLayout::Identity,
+            precisions: local,
+            layout: if local.is_empty() { PrecisionLayout::Identity } else { PrecisionLayout::Local },
             log_dets: &[],
             priors: next(counts.codes),
         },
@@ -212,7 +221,15 @@ pub(super) fn values<'a>(
     let ambiguity = meta
         .ambiguity
         .map(|a| (Calibration { scores, p_values, held_out: a.held_out }, f32::from_le_bytes(a.rate)));
-    Ok(Channels { meta, tails, views, weights: &[], ambiguity, rests: Rests::default() })
+    Ok(Channels {
+        meta,
+        tails,
+        views,
+        weights: &[],
+        ambiguity,
+        rests: SomeViews::default(),
+        locals: SomeViews::default(),
+    })
 }
 
 /// The calibration table of the ambiguity, and its rate.

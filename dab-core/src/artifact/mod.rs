@@ -20,8 +20,8 @@ pub mod names;
 #[cfg(feature = "alloc")]
 pub mod quantise;
 pub(crate) mod reader;
-pub(crate) mod rest;
 pub mod schema;
+pub(crate) mod some_views;
 #[cfg(feature = "alloc")]
 pub mod spec;
 pub mod taught;

@@ -16,11 +16,12 @@ use super::error::ArtifactError;
 use super::info::read_info;
 use super::monitor::set_monitor;
 use super::reader::sections;
-use super::schema::{AmbiguityMeta, CalibrationMeta, MAX_CALIBRATION};
+use super::schema::{AmbiguityMeta, CalibrationMeta, LOCAL, MAX_CALIBRATION, REST};
 use super::spec::{SpecError, WeightKind};
 use super::taught::add_taught;
 use super::writer::{Params, answered, size};
 use crate::calibration::Calibration;
+use crate::codebook::PrecisionLayout;
 use crate::linalg::dot::take;
 use crate::linalg::int8::Weights;
 use crate::model::Model;
@@ -69,7 +70,11 @@ pub fn quantise(bytes: &[u8], held_out: &HeldOut) -> Result<Vec<u8>, SpecError> 
     let mut channels = model.channels_meta().cloned();
     if let Some(meta) = &mut channels {
         views(&model, &mut params)?;
-        params.rests = model.channels().map_or(Vec::new(), |c| c.rests.to_bytes());
+        if let Some(channels) = model.channels() {
+            params.some_views = channels.rests.to_bytes();
+            params.some_views.extend(channels.locals.to_bytes());
+        }
+        params.features = sections(file.as_slice()).map_err(SpecError::Refused)?.features & (REST | LOCAL);
         if let (Some(old), Some((table, _))) = (&mut meta.ambiguity, model.ambiguity_calibration()) {
             *old = AmbiguityMeta {
                 points: push_table(&mut params, table, &held_out.ambiguities, f32::MIN)?,
@@ -135,7 +140,9 @@ fn base(model: &Model<'_>, params: &mut Params) -> Result<(), SpecError> {
     let raw = model.meta.head.covariance.raw_len(model.codebook.dim);
     params.push_weights("head.weight", model.head_weight, raw, width)?;
     let codes = &model.codebook;
-    for values in [model.head_bias, codes.means, codes.precisions, codes.log_dets, codes.priors] {
+    // Local precisions have a block of their own.
+    let precisions = if codes.layout == PrecisionLayout::Local { &[] } else { codes.precisions };
+    for values in [model.head_bias, codes.means, precisions, codes.log_dets, codes.priors] {
         params.floats.extend(values);
     }
     if let Some(decoder) = &model.decoder {

@@ -19,11 +19,12 @@ use super::crc::crc32c;
 use super::error::{ArtifactError, Part};
 use super::extension;
 use super::schema::{
-    CHANNELS, CalibrationMeta, ChannelsMeta, CovarianceKind, DecoderMeta, HeadMeta, INT8, LayerMeta, MONITOR,
-    NORMS, ParamCounts, REST, Residual, SelfTestMeta, TAUGHT,
+    CHANNELS, CalibrationMeta, ChannelsMeta, CovarianceKind, DecoderMeta, HeadMeta, INT8, LOCAL, LayerMeta,
+    MONITOR, NORMS, ParamCounts, REST, Residual, SelfTestMeta, TAUGHT,
 };
 use super::schema::{HEADER_LEN, KNOWN_INCOMPATIBLE, MAGIC, MAJOR, Meta, PARAMS_ALIGN, schema_key};
-use super::{monitor, rest, taught};
+use super::some_views::Block;
+use super::{monitor, taught};
 use crate::calibration::{Calibration, Rates};
 use crate::codebook::{CodebookView, PrecisionLayout};
 use crate::linalg::dot::take;
@@ -296,6 +297,8 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Model<'_>, ArtifactError> {
         extension::check_decoders(channels, &meta)?;
     } else if sections.features & REST != 0 {
         return Err(ArtifactError::Channels { field: "rest" });
+    } else if sections.features & LOCAL != 0 {
+        return Err(ArtifactError::Channels { field: "local" });
     }
 
     let has_monitor = cfg!(feature = "monitor") && sections.features & MONITOR != 0;
@@ -304,9 +307,13 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Model<'_>, ArtifactError> {
     let has_taught = cfg!(feature = "channels") && sections.taught;
     let (params, taught_words, taught_codes) =
         if has_taught { taught::split(params, meta.dim)? } else { (params, &[][..], 0) };
-    let with_rest = channels.as_ref().filter(|_| sections.features & REST != 0);
-    let (params, rest_words, rest_views) = match with_rest {
-        Some(channels) => rest::split(params, &meta, channels)?,
+    let with = |bit| channels.as_ref().filter(|_| sections.features & bit != 0);
+    let (params, local_words, local_views) = match with(LOCAL) {
+        Some(channels) => Block::Local.split(params, &meta, channels)?,
+        None => (params, &[][..], 0),
+    };
+    let (params, rest_words, rest_views) = match with(REST) {
+        Some(channels) => Block::Rest.split(params, &meta, channels)?,
         None => (params, &[][..], 0),
     };
     let found = params.len() / 4;
@@ -326,7 +333,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Model<'_>, ArtifactError> {
     let head_allowed = if meta.has_bytes() { &Allowed::ALPHA } else { &Allowed::DOMAIN };
     let head_weight = params.next(counts.head_weight, Part::HeadWeight, head_allowed)?;
     let head_bias = params.next(counts.head_bias, Part::HeadBias, &Allowed::DOMAIN)?;
-    let codebook = CodebookView {
+    let mut codebook = CodebookView {
         dim: meta.dim as usize,
         alpha: f32::from_le_bytes(meta.alpha),
         means: params.next(counts.code_means, Part::CodeMeans, &Allowed::DOMAIN)?,
@@ -358,7 +365,14 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Model<'_>, ArtifactError> {
     if let Some(channels) = &mut channels {
         channels.weights = view_weights;
         if rest_views != 0 {
-            channels.rests = rest::values(rest_words, rest_views)?;
+            channels.rests = Block::Rest.values(rest_words, rest_views)?;
+        }
+        if local_views != 0 {
+            channels.locals = Block::Local.values(local_words, local_views)?;
+        }
+        let local = channels.base_local(codebook.len());
+        if !local.is_empty() {
+            (codebook.precisions, codebook.layout) = (local, PrecisionLayout::Local);
         }
     }
     let taught =

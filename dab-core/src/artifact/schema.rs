@@ -13,7 +13,7 @@ pub use super::channels::{
     TAIL_VALUES, ViewCounts, ViewDecoderMeta, ViewMeta,
 };
 pub use super::monitor::{MONITOR, MONITOR_SCHEMA, MONITOR_WORDS};
-pub use super::rest::{REST, REST_SCHEMA};
+pub use super::some_views::{LOCAL, LOCAL_SCHEMA, REST, REST_SCHEMA};
 pub use super::taught::{TAUGHT, TAUGHT_SCHEMA};
 use crate::layers::Activation;
 use crate::linalg::jacobi;
@@ -25,15 +25,16 @@ pub const MAGIC: [u8; 8] = *b"\x89DAB\r\n\x1a\n";
 pub const MAJOR: u16 = 1;
 /// Newest minor version that this crate knows. It is written only for a model that needs it: a file without a feature
 /// bit says 0, and is the file that format 1.0 has.
-pub const MINOR: u16 = 3;
+pub const MINOR: u16 = 4;
 /// The minor version of a file with these feature bits: the oldest one that has them all.
 #[cfg(feature = "alloc")]
 pub(crate) const fn minor(features: u32) -> u16 {
     match features {
         0 => 0,
         CHANNELS => 1,
-        _ if features & REST == 0 => 2,
-        _ => MINOR,
+        _ if features & LOCAL != 0 => MINOR,
+        _ if features & REST != 0 => 3,
+        _ => 2,
     }
 }
 /// Incompatible-feature bit of format 1.2: some layers are LayerNorms.
@@ -41,10 +42,11 @@ pub const NORMS: u32 = 2;
 /// Incompatible-feature bit of format 1.2: the weights of dense layers and heads are bytes.
 pub const INT8: u32 = 4;
 /// Incompatible-feature bits that this crate knows.
-pub const KNOWN_INCOMPATIBLE: u32 = if cfg!(feature = "channels") { CHANNELS | TAUGHT | REST } else { 0 }
-    | if cfg!(feature = "layer-norm") { NORMS } else { 0 }
-    | if cfg!(feature = "int8") { INT8 } else { 0 }
-    | if cfg!(feature = "monitor") { MONITOR } else { 0 };
+pub const KNOWN_INCOMPATIBLE: u32 =
+    if cfg!(feature = "channels") { CHANNELS | TAUGHT | REST | LOCAL } else { 0 }
+        | if cfg!(feature = "layer-norm") { NORMS } else { 0 }
+        | if cfg!(feature = "int8") { INT8 } else { 0 }
+        | if cfg!(feature = "monitor") { MONITOR } else { 0 };
 /// Bytes before the first section.
 pub const HEADER_LEN: usize = 64;
 /// The parameters start at a multiple of this.
@@ -128,12 +130,16 @@ pub const SCHEMA_KEYS: [u64; 8] = {
     keys
 };
 
-/// The schema key of a file with these feature bits: rests continue the hash, then what was taught, then the monitor.
+/// The schema key of a file with these feature bits: rests continue the hash, then local precisions, what was taught, and the
+/// monitor.
 #[must_use]
 pub fn schema_key(features: u32) -> u64 {
     let mut key = SCHEMA_KEYS.get((features & 7) as usize).copied().unwrap_or(0);
     if cfg!(feature = "channels") && features & REST != 0 {
         key = fnv_1a_from(key, REST_SCHEMA);
+    }
+    if cfg!(feature = "channels") && features & LOCAL != 0 {
+        key = fnv_1a_from(key, LOCAL_SCHEMA);
     }
     if cfg!(feature = "channels") && features & TAUGHT != 0 {
         key = fnv_1a_from(key, TAUGHT_SCHEMA);

@@ -177,6 +177,15 @@ pub struct RestSpec {
     pub gain: f32,
 }
 
+/// What the distances from the codes of a view are multiplied by (format 1.4). The covariance of such a view is constant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LocalSpec {
+    /// Which view, 0 is the base.
+    pub view: usize,
+    /// `[k]`, positive.
+    pub precisions: Vec<f32>,
+}
+
 /// What makes a model of format 1.1: two channels, and up to three views beside the base.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChannelsSpec {
@@ -188,6 +197,8 @@ pub struct ChannelsSpec {
     pub ambiguity: Option<AmbiguitySpec>,
     /// Views whose last axis is a rest, each at most once, in the order of the views: format 1.3.
     pub rests: Vec<RestSpec>,
+    /// Views with local precisions, each at most once, in the order of the views: format 1.4.
+    pub locals: Vec<LocalSpec>,
 }
 
 /// A whole model, before it is a file.

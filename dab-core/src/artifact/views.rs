@@ -4,8 +4,8 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use super::derive::{calibration_table, check_reach, inverse_std, priors};
-use super::rest::Rests;
 use super::schema::{AmbiguityMeta, BaseMeta, ChannelsMeta, MAX_EXTRA_VIEWS, ViewDecoderMeta, ViewMeta};
+use super::some_views::SomeViews;
 use super::spec::{AmbiguitySpec, ChannelsSpec, SpecError, ViewSpec, WeightKind};
 use super::writer::{Params, size};
 use crate::calibration::Rates;
@@ -55,22 +55,42 @@ impl ChannelsSpec {
         Ok(params)
     }
 
-    /// The block of rests; the base has `dim` axes.
-    pub(super) fn rests(&self, dim: usize) -> Result<Vec<u8>, SpecError> {
-        let (mut params, mut views) = (Params::new(WeightKind::Float32), 0);
+    /// The blocks of rests and of local precisions; the base has `dim` axes and `codes` codes.
+    pub(super) fn some_views(&self, dim: usize, codes: usize) -> Result<Vec<u8>, SpecError> {
+        let (mut rests, mut locals) = (Params::new(WeightKind::Float32), Params::new(WeightKind::Float32));
+        let (mut with_rest, mut is_local) = (0, 0);
         for rest in &self.rests {
             let part = format!("rest.{}", rest.view);
-            let beside = |view: usize| self.views.get(view).map(|view| view.dim);
-            let dim = rest.view.checked_sub(1).map_or(Some(dim), beside);
-            let bit = 1u32.checked_shl(size(rest.view)).filter(|bit| *bit > views);
-            let (Some(dim), Some(bit)) = (dim, bit) else {
-                return Err(SpecError::OutOfRange { part, index: 0, value: rest.view as f64 });
-            };
-            views |= bit;
-            params.push(&part, &rest.scales, dim.saturating_sub(1))?;
-            params.push(&format!("{part}.gain"), &[rest.gain], 1)?;
+            let dim = self.mark(&mut with_rest, rest.view, &part, dim, |view| view.dim)?;
+            rests.push(&part, &rest.scales, dim.saturating_sub(1))?;
+            rests.push(&format!("{part}.gain"), &[rest.gain], 1)?;
         }
-        Ok(Rests { views, values: &params.floats }.to_bytes())
+        for local in &self.locals {
+            let part = format!("local.{}", local.view);
+            let codes = self.mark(&mut is_local, local.view, &part, codes, |view| view.priors.len())?;
+            locals.push(&part, &local.precisions, codes)?;
+        }
+        let mut bytes = SomeViews { views: with_rest, values: &rests.floats }.to_bytes();
+        bytes.extend(SomeViews { views: is_local, values: &locals.floats }.to_bytes());
+        Ok(bytes)
+    }
+
+    /// Sets the bit of a view, which must exist and come behind those that are set; gives its size, `base` or that of another view.
+    fn mark(
+        &self,
+        views: &mut u32,
+        view: usize,
+        part: &str,
+        base: usize,
+        size_of: impl Fn(&ViewSpec) -> usize,
+    ) -> Result<usize, SpecError> {
+        let found = view.checked_sub(1).map_or(Some(base), |beside| self.views.get(beside).map(size_of));
+        let bit = 1u32.checked_shl(size(view)).filter(|bit| bit > views);
+        let (Some(found), Some(bit)) = (found, bit) else {
+            return Err(SpecError::OutOfRange { part: part.into(), index: 0, value: view as f64 });
+        };
+        *views |= bit;
+        Ok(found)
     }
 }
 

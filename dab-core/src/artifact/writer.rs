@@ -16,12 +16,12 @@ use super::derive::{
 };
 use super::schema::{
     CHANNELS, CalibrationMeta, ChannelsMeta, CovarianceKind, DecoderMeta, DecoderReads, HEADER_LEN, HeadMeta,
-    INT8, LayerMeta, MAGIC, MAJOR, MAX_LAYERS, MAX_SELF_TESTS, Meta, NORMS, PARAMS_ALIGN, REST, SelfTestMeta,
-    minor, schema_key,
+    INT8, LOCAL, LayerMeta, MAGIC, MAJOR, MAX_LAYERS, MAX_SELF_TESTS, Meta, NORMS, PARAMS_ALIGN, REST,
+    SelfTestMeta, minor, schema_key,
 };
 pub use super::spec::{
-    AmbiguitySpec, BaseSpec, CalibrationSpec, ChannelsSpec, Codes, DecoderSpec, Dense, Head, Normalization,
-    RestSpec, Spec, SpecError, ViewDecoder, ViewSpec, WeightKind,
+    AmbiguitySpec, BaseSpec, CalibrationSpec, ChannelsSpec, Codes, DecoderSpec, Dense, Head, LocalSpec,
+    Normalization, RestSpec, Spec, SpecError, ViewDecoder, ViewSpec, WeightKind,
 };
 use crate::isa::Baseline;
 use crate::model::Model;
@@ -38,13 +38,15 @@ pub(super) struct Params {
     pub(super) floats: Vec<f32>,
     /// Weights of one byte, which lie behind all floats.
     pub(super) bytes: Vec<i8>,
-    /// The block of rests, behind everything else.
-    pub(super) rests: Vec<u8>,
+    /// The blocks of rests and of local precisions, behind everything else.
+    pub(super) some_views: Vec<u8>,
+    /// Their feature bits.
+    pub(super) features: u32,
 }
 
 impl Params {
     pub(super) const fn new(kind: WeightKind) -> Self {
-        Self { kind, floats: Vec::new(), bytes: Vec::new(), rests: Vec::new() }
+        Self { kind, floats: Vec::new(), bytes: Vec::new(), some_views: Vec::new(), features: 0 }
     }
 
     /// Appends the weights of a dense layer or a head, `[rows, columns]`: in bytes, their scales alone.
@@ -203,7 +205,9 @@ impl Spec {
             let extension = channels.params(self.inputs, self.weights)?;
             params.floats.extend(extension.floats);
             params.bytes.extend(extension.bytes);
-            params.rests = channels.rests(self.head.dim)?;
+            params.some_views = channels.some_views(self.head.dim, self.codes.priors.len())?;
+            params.features = if channels.rests.is_empty() { 0 } else { REST }
+                | if channels.locals.is_empty() { 0 } else { LOCAL };
         }
         Ok((params, answers))
     }
@@ -338,13 +342,11 @@ fn encode(
     if int8 {
         features |= INT8;
     }
-    if !params.rests.is_empty() {
-        features |= REST;
-    }
+    features |= params.features;
     let mut values: Vec<u8> = bytemuck::cast_slice(&params.floats).to_vec();
     values.extend_from_slice(bytemuck::cast_slice(&params.bytes));
     values.resize(values.len().next_multiple_of(4), 0);
-    values.extend_from_slice(&params.rests);
+    values.extend_from_slice(&params.some_views);
     let params: &[u8] = &values;
     let params_at = (HEADER_LEN + meta.len()).next_multiple_of(PARAMS_ALIGN);
     let info_at = params_at + params.len();

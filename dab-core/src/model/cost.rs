@@ -1,8 +1,8 @@
 //! What one call costs, from the shape alone.
 
 use super::Model;
-use crate::artifact::rest::Rests;
 use crate::artifact::schema::{ChannelsMeta, CovarianceKind, ViewMeta};
+use crate::artifact::some_views::SomeViews;
 use crate::linalg::jacobi;
 
 impl Model<'_> {
@@ -35,12 +35,14 @@ impl Model<'_> {
         total += self.taught.map_or(0, |t| t.len() as u64 * 2 * dim);
         total += self.channels().map_or(0, |c| self.channel_multiply_adds(&c.meta));
         // The length of what enters a head, and of its part along the axes.
-        let rests = self.channels().map_or(Rests::default(), |c| c.rests);
+        let rests = self.channels().map_or(SomeViews::default(), |c| c.rests);
+        let locals = self.channels().map_or(0, |c| c.locals.values.len() as u64);
         let (base, views) = (rests.views & 1, (rests.views >> 1).count_ones());
         total
             + u64::from(base) * width
             + u64::from(views) * u64::from(self.meta.inputs)
             + 2 * rests.values.len() as u64
+            + locals
     }
 
     /// What norms and further views cost.

@@ -22,10 +22,7 @@ use super::{
     wants_bytes,
 };
 use crate::{
-    config::{
-        Experiment, Weights,
-        retrofit::{Beside, ViewConfig},
-    },
+    config::{Experiment, Weights, retrofit::Beside},
     data::{Split, Table, Targets, count_labels},
     export::{artifact, int8},
     learn::{
@@ -164,8 +161,7 @@ pub fn beside(experiment: &Experiment, train: &Split, wish: &Wish, device: &Devi
     let Ok(choice) = among(&folds, &norms, &[Form::Distance], &rows, &left, None, &|_, _| ()) else {
         return Ok(Found::alone());
     };
-    let filling = |view: &ViewConfig| if view.codes > 1 { Filling::Full } else { Filling::Single };
-    let views = choice.views.iter().map(|view| (view.norm, view.ridge, filling(view), view.form));
+    let views = choice.views.iter().map(|view| (view.norm, view.ridge, Filling::of(view), view.form));
     let views: Vec<_> = views.collect();
     let seen = folds.iter().map(|fold| surprises(fold, &views, left.flash, wish.seed));
     let Some(views_say) = seen.collect::<Result<Option<Vec<_>>>>()? else {

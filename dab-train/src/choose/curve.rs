@@ -24,7 +24,7 @@ pub(super) fn joined(
     flash: Option<u64>,
     seed: u64,
 ) -> Result<Option<f64>> {
-    let views: Vec<_> = chosen.iter().map(|one| (one.norm, one.ridge, one.filling(), one.form)).collect();
+    let views: Vec<_> = chosen.iter().map(|one| (one.norm, one.ridge, one.filling, one.form)).collect();
     let found = map_blocks(folds.len(), 1, |job| {
         let seen = surprises(&folds[job.start], &views, flash, seed)?;
         seen.map(|seen| auroc(&seen.iter().collect::<Vec<_>>())).transpose()

@@ -124,34 +124,33 @@ pub fn judge(
             energies.push((size.dim, energies_of(fold, &head, [&fit, &known, &hidden])?));
         }
     }
-    let mut spreads = Vec::new();
-    for size in sizes {
-        let each = size.map_or(1, |size| size.each);
-        let labels = (&*fold.labels, fold.classes);
-        spreads.push(spread_around(spread.clone(), &fit, labels, each, seed)?);
+    let mut spreads: Vec<(usize, Spread)> = Vec::new();
+    for size in sizes.iter().flatten() {
+        if spreads.iter().all(|(each, _)| *each != size.each) {
+            let labels = (&*fold.labels, fold.classes);
+            spreads.push((size.each, spread_around(spread.clone(), &fit, labels, size.each, seed)?));
+        }
     }
     let least = if fit.rows <= fit.cols { LOW_RANK_RIDGE } else { 0.0 };
     let mut all = Vec::new();
     for &ridge in ridges {
-        for (size, spread) in sizes.iter().zip(&spreads) {
-            let Some(size) = size.filter(|size| sound(ridge, size.dim, fit.cols).max(least) <= ridge) else {
+        // Sizes that differ in how distances count have the same codes.
+        let mut last: Option<(Size, View)> = None;
+        for size in sizes {
+            let sound = |size: &Size| sound(ridge, size.dim, fit.cols).max(least) <= ridge;
+            let of_each = |size: Size| spreads.iter().find(|(each, _)| *each == size.each);
+            let Some((size, (_, spread))) = size.filter(sound).and_then(|size| Some((size, of_each(size)?)))
+            else {
                 all.push(None);
                 continue;
             };
-            let head = spread.whitening(ridge, Some(size.dim));
-            let latents = [&fit, &known, &hidden].map(|rows| head.apply(rows));
-            let mut distance = distances(fold, norm, size, latents, seed);
-            if leaves_axes_out(Some(head.outputs()), fit.cols) {
-                let squares = [&known, &hidden].map(|rows| rest::squares(&head, spread.mean(), rows));
-                let gain = f64::from(rest::gain(
-                    &squares[0],
-                    fit.cols - head.outputs(),
-                    rest::least_share(fold.rows.int8, norm.has_length()),
-                ));
-                for (u, (square, _)) in distance.iter_mut().flatten().zip(squares.iter().flatten()) {
-                    *u += (0.5 * gain * gain * square) as f32;
-                }
-            }
+            let same = |(other, _): &(Size, View)| (other.dim, other.each) == (size.dim, size.each);
+            let view = match last.take().filter(same) {
+                Some((_, view)) => view,
+                None => View::fit(fold, norm, size, [&fit, &known, &hidden], (spread, ridge), seed),
+            };
+            let distance = view.distances(size);
+            last = Some((size, view));
             let energy =
                 energies.iter().find(|(dim, _)| *dim == size.dim).and_then(|(_, energy)| energy.clone());
             all.push(Some(Judged { distance, energy }));
@@ -173,11 +172,50 @@ fn energies_of(
     Ok(Some([known, hidden].map(|rows| energy(&decoder.apply(&head.apply(rows))))))
 }
 
-/// u of known and hidden rows.
-fn distances(fold: &Fold, norm: Norm, size: Size, mut latents: [Table; 3], seed: u64) -> Both<Vec<f32>> {
-    let stream = format!("fit/codes/{}/{}", norm.name(), size.each);
-    let mut codes = Codes::fit(&latents[0], &fold.labels, fold.classes, size.each, seed, &stream);
-    codes.temper(&mut latents);
-    let [_, known, hidden] = &latents;
-    [known, hidden].map(|latent| codes.uncertainty(latent, plan::alpha(size.dim)))
+/// Codes of a fold, before their distances count in anything.
+struct View {
+    /// z of fitting, known and hidden rows.
+    latents: [Table; 3],
+    codes: Codes,
+    /// Half the square of the rest of known and hidden rows; none of a view with every axis.
+    outside: Both<Vec<f32>>,
+}
+
+impl View {
+    fn fit(
+        fold: &Fold,
+        norm: Norm,
+        size: Size,
+        rows: [&Table; 3],
+        (spread, ridge): (&Spread, f64),
+        seed: u64,
+    ) -> Self {
+        let head = spread.whitening(ridge, Some(size.dim));
+        let latents = rows.map(|rows| head.apply(rows));
+        let stream = format!("fit/codes/{}/{}", norm.name(), size.each);
+        let codes = Codes::fit(&latents[0], &fold.labels, fold.classes, size.each, seed, &stream);
+        let [fit, known, hidden] = rows;
+        let mut outside = Both::default();
+        if leaves_axes_out(Some(head.outputs()), fit.cols) {
+            let squares = [known, hidden].map(|rows| rest::squares(&head, spread.mean(), rows));
+            let share = rest::least_share(fold.rows.int8, norm.has_length());
+            let gain = f64::from(rest::gain(&squares[0], fit.cols - head.outputs(), share));
+            let half = |&(square, _): &(f64, f64)| (0.5 * gain * gain * square) as f32;
+            outside = squares.map(|squares| squares.iter().map(half).collect());
+        }
+        Self { latents, codes, outside }
+    }
+
+    /// u of known and hidden rows.
+    fn distances(&self, size: Size) -> Both<Vec<f32>> {
+        let (mut latents, mut codes) = (self.latents.clone(), self.codes.clone());
+        if size.local {
+            codes.count_locally(&latents[0]);
+        }
+        codes.temper(&mut latents);
+        let [_, known, hidden] = &latents;
+        let [of_known, of_hidden] = &self.outside;
+        [(known, of_known), (hidden, of_hidden)]
+            .map(|(latent, outside)| codes.uncertainty_beside(latent, outside, plan::alpha(size.dim)))
+    }
 }

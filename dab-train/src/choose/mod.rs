@@ -52,7 +52,7 @@ const REGRESSION_NORMS: [Norm; 2] = [Norm::Columns, Norm::Raw];
 /// Forms that are tried. Joined is within noise of the sum, energy alone never wins by more than noise.
 const FORMS: [Form; 2] = [Form::Sum, Form::Distance];
 /// Sizes that are tried, the simpler first.
-const FILLINGS: [Filling; 2] = [Filling::Single, Filling::Full];
+const FILLINGS: [Filling; 3] = [Filling::Single, Filling::Full, Filling::Local];
 /// Views that share the flash, at most.
 const VIEWS: u64 = 3;
 /// Axes that each of several views must have room for.
@@ -88,8 +88,8 @@ pub struct Candidate {
     pub norm: Norm,
     /// r.
     pub ridge: f64,
-    /// Whether it has more than one code a class.
-    pub deep: bool,
+    /// How many codes it has, and what their distances count in.
+    pub filling: Filling,
     /// Whether it keeps every axis.
     pub full_rank: bool,
     /// What its score is made of.
@@ -100,13 +100,8 @@ pub struct Candidate {
 
 impl Candidate {
     /// One that nobody has judged.
-    fn untried(norm: Norm, ridge: f64, deep: bool, form: Form) -> Self {
-        Self { norm, ridge, deep, full_rank: true, form, auroc: f64::NAN }
-    }
-
-    /// How many codes it has.
-    fn filling(&self) -> Filling {
-        if self.deep { Filling::Full } else { Filling::Single }
+    fn untried(norm: Norm, ridge: f64, filling: Filling, form: Form) -> Self {
+        Self { norm, ridge, filling, full_rank: true, form, auroc: f64::NAN }
     }
 
     /// Its norm, and whether it whitens: what the two see differs. A regression has one view, and no kinds.
@@ -193,12 +188,13 @@ fn most_views(rows: &Rows, norms: &[Norm], flash: Option<u64>) -> u64 {
 }
 
 fn view(candidate: &Candidate, rows: &Rows, room: Option<u64>) -> Option<ViewConfig> {
-    let size = rows.size(candidate.norm, room, candidate.filling())?;
+    let size = rows.size(candidate.norm, room, candidate.filling)?;
     Some(ViewConfig {
         norm: candidate.norm,
         ridge: judge::sound(candidate.ridge, size.dim, rows.inputs),
         rank: (size.dim < rows.inputs).then_some(size.dim),
         codes: size.each,
+        local: size.local,
         alpha: alpha(size.dim),
         form: candidate.form,
     })
@@ -244,16 +240,16 @@ pub fn fixed(inputs: &Table, rows: &Rows, wish: &Wish, why: &str) -> Result<Choi
     let all = norms(inputs);
     let untried = Candidate::untried;
     let mut chosen = if all.len() == 1 {
-        vec![untried(Norm::Columns, FIXED_RIDGE, true, Form::Distance)]
+        vec![untried(Norm::Columns, FIXED_RIDGE, Filling::Local, Form::Distance)]
     } else if rows.inputs >= DEEP_FEATURES && rows.classes() > 2 {
         vec![
-            untried(Norm::Columns, FIXED_RIDGE, false, Form::Sum),
-            untried(all.get(1).copied().unwrap_or_default(), FIXED_RIDGE, false, Form::Sum),
+            untried(Norm::Columns, FIXED_RIDGE, Filling::Single, Form::Sum),
+            untried(all.get(1).copied().unwrap_or_default(), FIXED_RIDGE, Filling::Single, Form::Sum),
         ]
     } else {
         vec![
-            untried(Norm::Raw, 1.0, true, Form::Distance),
-            untried(Norm::Columns, FIXED_RIDGE, true, Form::Distance),
+            untried(Norm::Raw, 1.0, Filling::Local, Form::Distance),
+            untried(Norm::Columns, FIXED_RIDGE, Filling::Local, Form::Distance),
         ]
     };
     chosen.truncate(most_views(rows, &all, wish.flash) as usize);
@@ -313,7 +309,12 @@ pub fn choose_clusters(inputs: &Table, rows: &Rows, wish: &Wish, progress: Progr
 /// # Errors
 /// When it does not fit into the flash.
 pub fn one_code(rows: &Rows, wish: &Wish, why: &str) -> Result<Choice> {
-    unjudged(&[Candidate::untried(Norm::Columns, FIXED_RIDGE, false, Form::Distance)], rows, wish, why)
+    unjudged(
+        &[Candidate::untried(Norm::Columns, FIXED_RIDGE, Filling::Single, Form::Distance)],
+        rows,
+        wish,
+        why,
+    )
 }
 
 /// Chooses by folds among norms and forms; the first view has the norm `first`, if that is given.
@@ -363,11 +364,12 @@ fn among(
         judged.push(fold.into_iter().collect::<Result<_>>()?);
     }
 
-    let full =
-        |norm, filling: usize| sizes(&folds[0], norm)[filling].is_some_and(|size| size.dim == rows.inputs);
+    let full = |norm, filling: Filling| {
+        sizes(&folds[0], norm)[filling as usize].is_some_and(|size| size.dim == rows.inputs)
+    };
     let candidates = select::scored(&judged, norms, forms, &full)?;
     let each = |candidate: &Candidate| {
-        sizes(&folds[0], candidate.norm)[usize::from(candidate.deep)].map_or(0, |size| size.each)
+        sizes(&folds[0], candidate.norm)[candidate.filling as usize].map_or(0, |size| size.each)
     };
     let mut chosen = select::best_of_each_kind(&candidates, rows.classes(), &each);
     // A stable sort: among equals the norms keep their order.

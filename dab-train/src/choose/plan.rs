@@ -7,6 +7,8 @@
 //! d  as large as leaves room for `WANTED` codes;   k  what is left
 //! ```
 
+use serde::Serialize;
+
 use crate::{
     config::retrofit::{Norm, ViewConfig},
     learn::retrofit::leaves_axes_out,
@@ -53,15 +55,39 @@ pub struct Size {
     pub each: usize,
     /// Codes in all.
     pub codes: usize,
+    /// Whether each has a precision of its own.
+    pub local: bool,
 }
 
 /// Whether a view has one code a class or fills its share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Filling {
     /// One code a class.
     Single,
     /// As many as fit.
     Full,
+    /// As many as fit, each with a precision of its own.
+    Local,
+}
+
+impl Filling {
+    /// Numbers of a code beside its mean: its prior, and its precision where it has one.
+    const fn beside_mean(self) -> usize {
+        match self {
+            Self::Single | Self::Full => 1,
+            Self::Local => 2,
+        }
+    }
+
+    /// That of a view as it is written down.
+    pub const fn of(view: &ViewConfig) -> Self {
+        match (view.local, view.codes) {
+            (true, _) => Self::Local,
+            (false, 0..=1) => Self::Single,
+            (false, _) => Self::Full,
+        }
+    }
 }
 
 impl Rows {
@@ -86,15 +112,17 @@ impl Rows {
         let Some(room) = room else {
             let each =
                 if filling == Filling::Single { 1 } else { self.counts.iter().copied().max().unwrap_or(1) };
-            return Some(self.sized(most, each));
+            return Some(self.sized(most, each, filling));
         };
         let wanted = match filling {
             Filling::Single => classes,
-            Filling::Full => WANTED.0.min(WANTED.1 * classes).min(rows).max(classes),
+            Filling::Full | Filling::Local => WANTED.0.min(WANTED.1 * classes).min(rows).max(classes),
         };
         let numbers = |count: usize| NUMBER * count as u64;
+        let beside_mean = filling.beside_mean();
         let axes = |out: bool| {
-            let free = room.checked_sub(self.columns(norm, out) + numbers(self.outputs + wanted))?;
+            let free =
+                room.checked_sub(self.columns(norm, out) + numbers(self.outputs + beside_mean * wanted))?;
             Some((free / (self.axis() + numbers(self.outputs + wanted + usize::from(out)))) as usize)
         };
         // What axes leave out takes one more.
@@ -103,12 +131,12 @@ impl Rows {
             return None;
         }
         let left = room.checked_sub(self.head(norm, dim) + numbers(self.outputs * (self.latent(dim) + 1)))?;
-        let codes = (left / numbers(self.latent(dim) + 1)) as usize;
+        let codes = (left / numbers(self.latent(dim) + beside_mean)) as usize;
         if codes < classes {
             return None;
         }
         let each = if filling == Filling::Single { 1 } else { self.each(codes) };
-        Some(self.sized(dim, each))
+        Some(self.sized(dim, each, filling))
     }
 
     /// Bytes that are sure to hold a model of one code a class, its tables at their largest.
@@ -158,8 +186,9 @@ impl Rows {
         size.is_none_or(|size| size.dim < self.most_axes())
     }
 
-    fn sized(&self, dim: usize, each: usize) -> Size {
-        Size { dim, each, codes: self.counts.iter().map(|&count| count.min(each)).sum() }
+    fn sized(&self, dim: usize, each: usize, filling: Filling) -> Size {
+        let codes = self.counts.iter().map(|&count| count.min(each)).sum();
+        Size { dim, each, codes, local: filling == Filling::Local }
     }
 
     /// The largest number of codes a class that are no more than `codes` in all.
@@ -175,7 +204,7 @@ impl Rows {
 
     /// The size of a view as it is written down.
     pub fn of(&self, view: &ViewConfig) -> Size {
-        self.sized(view.rank.unwrap_or(self.inputs).min(self.inputs), view.codes)
+        self.sized(view.rank.unwrap_or(self.inputs).min(self.inputs), view.codes, Filling::of(view))
     }
 
     /// Bytes of a file with these views; the base always has a decoder, of the inputs where it is the user's own.
@@ -184,7 +213,8 @@ impl Rows {
             let Size { dim, codes, .. } = self.of(view);
             let decoder =
                 self.decoder_inputs(index, view, dim, own_head).map_or(0, |n| self.outputs * (n + 1));
-            self.head(view.norm, dim) + NUMBER * (codes * (self.latent(dim) + 1) + decoder) as u64
+            self.head(view.norm, dim)
+                + NUMBER * (codes * (self.latent(dim) + Filling::of(view).beside_mean()) + decoder) as u64
         };
         self.overhead() + views.iter().enumerate().map(view).sum::<u64>()
     }
@@ -197,7 +227,8 @@ impl Rows {
             let axes = self.latent(dim);
             let rest = if axes > dim { self.inputs + 2 * axes } else { 0 };
             let decoder = self.decoder_inputs(index, view, dim, own_head).map_or(0, |n| self.outputs * n);
-            (length + axes * (self.inputs + codes) + rest + decoder) as u64
+            let local = if view.local { codes } else { 0 };
+            (length + axes * (self.inputs + codes) + rest + decoder + local) as u64
         };
         views.iter().enumerate().map(work).sum()
     }
@@ -287,7 +318,7 @@ mod tests {
     #[test]
     fn without_a_limit_every_row_is_a_code() {
         let size = rows(64, 8, 150).size(Norm::Raw, None, Filling::Full);
-        assert_eq!(size, Some(Size { dim: 64, each: 150, codes: 1200 }));
+        assert_eq!(size, Some(Size { dim: 64, each: 150, codes: 1200, local: false }));
         assert_eq!(rows(64, 8, 150).size(Norm::Raw, Some(100), Filling::Full), None);
     }
 
@@ -295,6 +326,6 @@ mod tests {
     fn small_classes_leave_their_codes_to_large_ones() {
         let rows = Rows { counts: vec![1000, 3, 0], ..rows(8, 3, 0) };
         assert_eq!(rows.each(20), 17);
-        assert_eq!(rows.sized(8, 17).codes, 20);
+        assert_eq!(rows.sized(8, 17, Filling::Full).codes, 20);
     }
 }

@@ -1,6 +1,6 @@
 //! Why these views, in sentences: for the console, the report and metrics.json.
 
-use super::{Candidate, select::TIE};
+use super::{Candidate, plan::Filling, select::TIE};
 use crate::{config::retrofit::Norm, support::text::counted};
 
 /// The choice in sentences; `folds` are those that were judged, of so many.
@@ -30,10 +30,11 @@ pub(super) fn reasons(
         let kind = candidate.kind(classes);
         let best = candidates.iter().filter(|other| other.kind(classes) == kind).map(|other| other.auroc);
         let best = best.fold(f64::NEG_INFINITY, f64::max);
-        let codes = match (candidate.deep, classes < 2) {
-            (true, _) => "as many codes as fit",
-            (false, true) => "one code",
-            (false, false) => "one code a class",
+        let codes = match (candidate.filling, classes < 2) {
+            (Filling::Local, _) => "as many codes as fit, local distances",
+            (Filling::Full, _) => "as many codes as fit",
+            (Filling::Single, true) => "one code",
+            (Filling::Single, false) => "one code a class",
         };
         let tie = match best - candidate.auroc {
             less if less <= 0.0 => String::new(),

@@ -24,21 +24,21 @@ pub(super) fn scored(
     judged: &[Vec<Trial>],
     norms: &[Norm],
     forms: &[Form],
-    full: &dyn Fn(Norm, usize) -> bool,
+    full: &dyn Fn(Norm, Filling) -> bool,
 ) -> Result<Vec<Candidate>> {
     let mut places = Vec::new();
     for (norm, &name) in norms.iter().enumerate() {
         for (ridge, &value) in RIDGES.iter().enumerate() {
-            for (size, filling) in FILLINGS.iter().enumerate() {
+            for filling in FILLINGS {
                 let candidate = |form: &Form| Candidate {
                     norm: name,
                     ridge: value,
-                    deep: *filling == Filling::Full,
-                    full_rank: full(name, size),
+                    filling,
+                    full_rank: full(name, filling),
                     form: *form,
                     auroc: 0.0,
                 };
-                places.extend(forms.iter().map(|form| (norm, place(ridge, size), candidate(form))));
+                places.extend(forms.iter().map(|form| (norm, place(ridge, filling), candidate(form))));
             }
         }
     }
@@ -55,8 +55,8 @@ pub(super) fn scored(
 }
 
 /// Where a trial has a ridge and a size.
-fn place(ridge: usize, size: usize) -> usize {
-    ridge * FILLINGS.len() + size
+fn place(ridge: usize, filling: Filling) -> usize {
+    ridge * FILLINGS.len() + filling as usize
 }
 
 /// The best of each norm and kind that candidates have; `each` says how many codes a class one has.
@@ -78,13 +78,14 @@ pub(super) fn best_of_each_kind(
 fn pick(own: &[Candidate], each: &dyn Fn(&Candidate) -> usize) -> Option<Candidate> {
     // They come in the order of preference: ridges rising, one code a class first, the sum first.
     let best = own.iter().map(|candidate| candidate.auroc).fold(f64::NEG_INFINITY, f64::max);
-    let simple = own.iter().find(|one| one.auroc >= best - TIE && !one.deep && one.full_rank);
+    let simple =
+        own.iter().find(|one| one.auroc >= best - TIE && one.filling == Filling::Single && one.full_rank);
     if let Some(simple) = simple {
         return Some(*simple);
     }
     let picked = *own.iter().find(|candidate| candidate.auroc >= best)?;
     let twin = |candidate: &&Candidate| {
-        (candidate.ridge, candidate.deep, candidate.form) == (picked.ridge, picked.deep, Form::Sum)
+        (candidate.ridge, candidate.filling, candidate.form) == (picked.ridge, picked.filling, Form::Sum)
             && candidate.auroc >= picked.auroc - HANDICAP
     };
     own.iter().filter(|_| each(&picked) < MANY_CODES).find(twin).copied().or(Some(picked))
@@ -106,8 +107,7 @@ pub(super) fn join(
     for candidate in ordered {
         let norm = norms.iter().position(|norm| *norm == candidate.norm).unwrap_or(0);
         let ridge = RIDGES.iter().position(|ridge| *ridge == candidate.ridge).unwrap_or(0);
-        let trials =
-            judged.iter().filter_map(|fold| fold[norm][place(ridge, candidate.deep.into())].as_ref());
+        let trials = judged.iter().filter_map(|fold| fold[norm][place(ridge, candidate.filling)].as_ref());
         left.push((*candidate, trials.map(|trial| trial.surprise(candidate.form)).collect::<Result<_>>()?));
     }
     let mut joined: Vec<Seen> = Vec::new();

@@ -115,6 +115,9 @@ pub struct ViewConfig {
     pub rank: Option<usize>,
     /// Codes a class (in all, for a regression).
     pub codes: usize,
+    /// Whether distances from a code count in units of how densely training rows lie around it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub local: bool,
     /// Temperature α of E5.
     pub alpha: f64,
     /// What the view's score is made of.
@@ -123,7 +126,15 @@ pub struct ViewConfig {
 
 impl Default for ViewConfig {
     fn default() -> Self {
-        Self { norm: Norm::L2, ridge: 1.0, rank: None, codes: 1, alpha: 1.0, form: Form::Distance }
+        Self {
+            norm: Norm::L2,
+            ridge: 1.0,
+            rank: None,
+            codes: 1,
+            local: false,
+            alpha: 1.0,
+            form: Form::Distance,
+        }
     }
 }
 
@@ -134,8 +145,9 @@ impl ViewConfig {
         let each = if self.codes == 1 { "code" } else { "codes" };
         let each = if classes { format!("{each} a class") } else { each.to_owned() };
         let rank = self.rank.map_or_else(String::new, |rank| format!(", {rank} axes"));
+        let local = if self.local { "local " } else { "" };
         format!(
-            "{}, ridge {}, {} {each}{rank}, {}",
+            "{}, ridge {}, {} {each}{rank}, {local}{}",
             self.norm.name(),
             self.ridge,
             self.codes,

@@ -11,8 +11,8 @@
 
 use anyhow::{Context, Result};
 use dab_core::artifact::writer::{
-    AmbiguitySpec, BaseSpec, CalibrationSpec, ChannelsSpec, Codes, DecoderSpec, Head, RestSpec, Spec,
-    ViewDecoder, ViewSpec,
+    AmbiguitySpec, BaseSpec, CalibrationSpec, ChannelsSpec, Codes, DecoderSpec, Head, LocalSpec, RestSpec,
+    Spec, ViewDecoder, ViewSpec,
 };
 use dab_core::channels::{DecoderReads, Form, Tail, Tails, ViewScore};
 use dab_core::{Activation, CovarianceKind, Rates, Task};
@@ -96,7 +96,13 @@ pub fn beside(
     const SILENT: Tail = Tail { a: 0.0, b: 1e12 };
     let base = BaseSpec { l2: false, form, decoder_reads: DecoderReads::Latent, tails: Tails::UNIT };
     let views = model.views.iter().map(|fitted| ViewSpec { decoder: None, ..view(fitted) }).collect();
-    spec.channels = Some(ChannelsSpec { base, views, ambiguity: None, rests: rests(&model.views, 1) });
+    spec.channels = Some(ChannelsSpec {
+        base,
+        views,
+        ambiguity: None,
+        rests: rests(&model.views, 1),
+        locals: locals(&model.views, 1),
+    });
     let rest = if rows.rows > 0 { shaped(&mut spec, rows)? } else { rows.clone() };
     if rows.rows == 0 {
         fit_tails(std::slice::from_mut(&mut spec), &[&model.trials[0].rows])?;
@@ -190,6 +196,15 @@ fn rests(views: &[Fitted], first: usize) -> Vec<RestSpec> {
     views.iter().enumerate().filter_map(of).collect()
 }
 
+/// The precisions of views whose distances count locally; the first is view `first` of the file.
+fn locals(views: &[Fitted], first: usize) -> Vec<LocalSpec> {
+    let of = |(index, view): (usize, &Fitted)| {
+        let precisions = view.codes.precisions.clone();
+        (!precisions.is_empty()).then(|| LocalSpec { view: first + index, precisions })
+    };
+    views.iter().enumerate().filter_map(of).collect()
+}
+
 fn view(fitted: &Fitted) -> ViewSpec {
     ViewSpec {
         normalization: fitted.prepare.columns.as_ref().map(Scale::to_normalization),
@@ -248,6 +263,7 @@ fn spec(model: &Retrofitted, views: &[Fitted], info: Vec<(String, String)>) -> R
             views: views[1..].iter().map(view).collect(),
             ambiguity: None,
             rests: rests(views, 0),
+            locals: locals(views, 0),
         }),
         info,
         ..Spec::new(model.inputs, head, codes)

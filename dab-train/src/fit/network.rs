@@ -242,6 +242,7 @@ fn whitened(network: &Network, cut: &Cut) -> Result<Spec> {
         ridge: RIDGE,
         rank: None,
         codes: cut.each(classed),
+        local: false,
         alpha: network.alpha.map_or_else(|| alpha(network.features), f64::from),
         form: if classes.is_some() { Form::Sum } else { Form::Distance },
     };

@@ -232,6 +232,7 @@ pub fn latent(subject: &Subject, model: &Model<'_>) -> Result<Figure> {
 fn covariance(precision: &Precision<'_>, dim: usize) -> Vec<f32> {
     match precision {
         Precision::Identity => vec![1.0; dim],
+        Precision::Local(precision) => vec![1.0 / precision; dim],
         Precision::Diagonal(values) => values.iter().map(|p| 1.0 / p).collect(),
         Precision::Full(triangle) => {
             let root = nalgebra::DMatrix::from_fn(dim, dim, |i, j| {

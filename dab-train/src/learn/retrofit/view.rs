@@ -33,6 +33,15 @@ const CONSTANT_UNIT: f64 = 0.1;
 /// Rows that k-means looks at, at most.
 const ROWS: usize = 20_000;
 
+/// Rows around a code that say how densely rows lie there.
+const NEIGHBOURS: usize = 20;
+/// How much that counts: with 1, distances would be relative to it; with 0, it would not count.
+const LOCAL: f64 = 0.375;
+/// Squares of distances from neighbours that count, in units of the mean one, at most; and one over that at least.
+const SPARSEST: f64 = 64.0;
+/// Codes of a unit of parallel work.
+const LOCAL_BLOCK: usize = 16;
+
 /// Rows of a cluster whose spread counts as local, on average at least: fewer would mostly measure their own mean.
 const LOCAL_ROWS: usize = 4;
 /// Ridge of the whitening in which these clusters are looked for.
@@ -101,6 +110,8 @@ pub struct Codes {
     pub priors: Vec<f64>,
     /// The class that each code came from.
     pub classes: Vec<u32>,
+    /// p_κ: what the distances from each code are multiplied by; none where all count alike.
+    pub precisions: Vec<f32>,
 }
 
 impl Codes {
@@ -138,13 +149,61 @@ impl Codes {
             owners.extend(std::iter::repeat_n(class as u32, counts.len()));
             priors.extend(counts.iter().map(|&count| count as f64 / counted as f64));
         }
-        Self { means: Table { rows: priors.len(), cols: latent.cols, values }, priors, classes: owners }
+        let means = Table { rows: priors.len(), cols: latent.cols, values };
+        Self { means, priors, classes: owners, precisions: Vec::new() }
+    }
+
+    /// Distances from each code count in units of how densely rows lie around it: the mean square of its distances from the
+    /// `NEIGHBOURS` nearest rows, to the power of −`LOCAL`. Where rows lie densely, a small distance is strange; where they are
+    /// sparse, a larger one is not. Nobody's unit is more than `SPARSEST` times the mean one, nor less than its inverse.
+    pub fn count_locally(&mut self, latent: &Table) {
+        let rows = match latent.rows > ROWS {
+            true => latent.select(&(0..ROWS).map(|place| place * latent.rows / ROWS).collect::<Vec<_>>()),
+            false => latent.clone(),
+        };
+        let (dim, neighbours) = (rows.cols, NEIGHBOURS.min(rows.rows));
+        let squares: Vec<f32> = rows.iter().map(square).collect();
+        let blocks = map_blocks(self.means.rows, LOCAL_BLOCK, |codes| {
+            let part = &self.means.values[codes.start * dim..codes.end * dim];
+            let mut dots = vec![0.0; codes.len() * rows.rows];
+            product(
+                View::new(part, codes.len(), dim),
+                View::new(&rows.values, rows.rows, dim).t(),
+                &mut dots,
+            );
+            let codes = part.chunks_exact(dim).zip(dots.chunks_exact_mut(rows.rows));
+            codes
+                .map(|(code, dots)| {
+                    let own = square(code);
+                    dots.iter_mut()
+                        .zip(&squares)
+                        .for_each(|(dot, square)| *dot = (own + square - 2.0 * *dot).max(0.0));
+                    let (nearest, last, _) = dots.select_nth_unstable_by(neighbours - 1, f32::total_cmp);
+                    // In one order, whatever the selection left.
+                    nearest.sort_unstable_by(f32::total_cmp);
+                    (nearest.iter().map(|&d| f64::from(d)).sum::<f64>() + f64::from(*last))
+                        / neighbours as f64
+                })
+                .collect::<Vec<f64>>()
+        });
+        let spreads = blocks.concat();
+        let mean = spreads.iter().zip(&self.priors).map(|(spread, prior)| spread * prior).sum::<f64>();
+        let unit = |spread: &f64| (spread / mean).clamp(SPARSEST.recip(), SPARSEST).powf(-LOCAL) as f32;
+        self.precisions = match mean > 0.0 && mean.is_finite() {
+            true => spreads.iter().map(unit).collect(),
+            false => vec![1.0; spreads.len()],
+        };
     }
 
     /// u of every row of z (E4–E6).
     pub fn uncertainty(&self, latent: &Table, alpha: f64) -> Vec<f32> {
+        self.uncertainty_beside(latent, &[], alpha)
+    }
+
+    /// [`Codes::uncertainty`] of rows of which each lies so far outside of z: half of that square, or none.
+    pub fn uncertainty_beside(&self, latent: &Table, outside: &[f32], alpha: f64) -> Vec<f32> {
         let log_priors: Vec<f32> = self.priors.iter().map(|p| p.ln() as f32).collect();
-        self.each(latent, |distances| expected(distances, &log_priors, alpha as f32))
+        self.each_beside(latent, outside, |distances| expected(distances, &log_priors, alpha as f32))
     }
 
     /// The distance of every row of z from its nearest code.
@@ -166,6 +225,15 @@ impl Codes {
 
     /// `f` of the distances from each row to all codes, which come of one matrix product a block.
     pub fn each<T: Send + Clone>(&self, latent: &Table, f: impl Fn(&[f32]) -> T + Sync) -> Vec<T> {
+        self.each_beside(latent, &[], f)
+    }
+
+    fn each_beside<T: Send + Clone>(
+        &self,
+        latent: &Table,
+        outside: &[f32],
+        f: impl Fn(&[f32]) -> T + Sync,
+    ) -> Vec<T> {
         let (dim, codes) = (latent.cols, self.means.rows);
         let squares: Vec<f32> = self.means.iter().map(square).collect();
         let blocks = map_blocks(latent.rows, BLOCK, |rows| {
@@ -176,15 +244,19 @@ impl Codes {
                 View::new(&self.means.values, codes, dim).t(),
                 &mut dots,
             );
-            let rows = part.chunks_exact(dim).zip(dots.chunks_exact_mut(codes));
-            rows.map(|(z, dots)| {
-                let own = square(z);
-                for (dot, square) in dots.iter_mut().zip(&squares) {
-                    *dot = (0.5 * (own + square) - *dot).max(0.0);
-                }
-                f(dots)
-            })
-            .collect::<Vec<T>>()
+            let parts = part.chunks_exact(dim).zip(dots.chunks_exact_mut(codes));
+            rows.zip(parts)
+                .map(|(row, (z, dots))| {
+                    let own = square(z) + 2.0 * outside.get(row).copied().unwrap_or(0.0);
+                    for (dot, square) in dots.iter_mut().zip(&squares) {
+                        *dot = (0.5 * (own + square) - *dot).max(0.0);
+                    }
+                    for (distance, precision) in dots.iter_mut().zip(&self.precisions) {
+                        *distance *= precision;
+                    }
+                    f(dots)
+                })
+                .collect::<Vec<T>>()
         });
         blocks.concat()
     }
@@ -310,7 +382,10 @@ impl Fitted {
         let head = spread.whitening(config.ridge, config.rank);
         let latent = head.apply(&prepared);
         let stream = format!("fit/codes/{}/{}", config.norm.name(), config.codes);
-        let codes = Codes::fit(&latent, labels, classes, config.codes, seed, &stream);
+        let mut codes = Codes::fit(&latent, labels, classes, config.codes, seed, &stream);
+        if config.local {
+            codes.count_locally(&latent);
+        }
         let (config, centre, alpha) = (config.clone(), spread.mean().to_vec(), config.alpha);
         Ok(Self { config, prepare, head, codes, alpha, decoder: None, centre, rest: None })
     }
@@ -387,10 +462,12 @@ impl Fitted {
                 if let Some(rest) = &self.rest {
                     z[dim - 1] = f64::from(rest.gain) * rest.length(x, &z);
                 }
-                let distance = |mean: &[f32]| {
-                    0.5 * mean.iter().zip(&z).map(|(&m, z)| (z - f64::from(m)).powi(2)).sum::<f64>()
+                let distance = |(code, mean): (usize, &[f32])| {
+                    let precision = self.codes.precisions.get(code).map_or(1.0, |&p| f64::from(p));
+                    0.5 * precision
+                        * mean.iter().zip(&z).map(|(&m, z)| (z - f64::from(m)).powi(2)).sum::<f64>()
                 };
-                let distances: Vec<f64> = self.codes.means.iter().map(distance).collect();
+                let distances: Vec<f64> = self.codes.means.iter().enumerate().map(distance).collect();
                 let least = distances
                     .iter()
                     .zip(&log_priors)
