@@ -100,8 +100,36 @@ fn columns_that_belong_together_are_whitened_where_two_classes_say_nothing() {
     let known = Rows { inputs: 2, ..rows(&labels, 2) };
     let choice = choose(&inputs, &labels, &known, &wish(Some(64 << 10)), &|_, _| ()).unwrap();
     assert!(choice.views.iter().any(|view| view.ridge < WHITENS), "{choice:?}");
-    let kinds: Vec<_> = choice.views.iter().map(|view| (view.norm, view.ridge < WHITENS)).collect();
+    let kinds: Vec<_> =
+        choice.views.iter().map(|view| (view.norm, view.ridge < WHITENS, view.local)).collect();
     assert!(kinds.iter().enumerate().all(|(at, kind)| !kinds[..at].contains(kind)), "{choice:?}");
+}
+
+#[test]
+fn distances_count_locally_where_rows_of_some_classes_lie_densely() {
+    // Two grids of eight classes, far from one another; everything in one of them is so many times as small.
+    let chosen = |size: f32| {
+        let mut random = Random::new(6, "choose");
+        let labels: Vec<u32> = (0..960).map(|row| row % 16).collect();
+        let row = |&label: &u32| {
+            let (size, from) = if label < 8 { (1.0, 0.0) } else { (size, 40.0) };
+            let mut near = |at: u32| from + size * (4.0 * at as f32 + random.normal() as f32);
+            [near(label % 2), near(label / 2 % 2), near(label / 4 % 2), near(0)]
+        };
+        let inputs = Table::from_rows(&labels.iter().map(row).collect::<Vec<_>>()).unwrap();
+        let known = Rows { inputs: 4, ..rows(&labels, 16) };
+        let choice = choose(&inputs, &labels, &known, &wish(Some(64 << 10)), &|_, _| ()).unwrap();
+        let found = |local: bool| {
+            let own = choice.candidates.iter().filter(|one| (one.filling == Filling::Local) == local);
+            own.map(|one| one.auroc).fold(0.0, f64::max)
+        };
+        (choice.views.iter().any(|view| view.local), found(true) - found(false))
+    };
+    let (local, gain) = chosen(0.1);
+    assert!(local && gain > 0.01, "{local} {gain}");
+    // Where all are alike nothing is gained.
+    let (_, gain) = chosen(1.0);
+    assert!(gain < 0.01, "{gain}");
 }
 
 #[test]
@@ -148,7 +176,7 @@ fn a_view_that_whitens_is_on_the_curve_where_some_axes_have_no_room() {
     let inputs = Table::from_rows(&labels.iter().map(row).collect::<Vec<_>>()).unwrap();
     let known = Rows { inputs: 64, ..rows(&labels, 4) };
     let (small, large) = (16 << 10, 128 << 10);
-    let whitening = Candidate::untried(Norm::Columns, RIDGES[0], true, Form::Distance);
+    let whitening = Candidate::untried(Norm::Columns, RIDGES[0], Filling::Full, Form::Distance);
     // The small file keeps some axes, and a ridge that does not lift noise.
     let view = |flash| views(&[whitening], &known, Some(flash)).unwrap().remove(0);
     assert_eq!((view(large).rank, view(large).ridge), (None, RIDGES[0]));

@@ -216,6 +216,6 @@ impl View {
         let [_, known, hidden] = &latents;
         let [of_known, of_hidden] = &self.outside;
         [(known, of_known), (hidden, of_hidden)]
-            .map(|(latent, outside)| codes.uncertainty_beside(latent, outside, plan::alpha(size.dim)))
+            .map(|(latent, outside)| codes.uncertainty(latent, outside, plan::alpha(size.dim)))
     }
 }

@@ -1,11 +1,11 @@
 //! Choosing the views of a model without gradients: by leaving classes out, within the flash, on training rows alone.
 //!
 //! ```text
-//! training rows → folds → norm × ridge × size × form → mean AUROC of strangers → two views a norm → joined views
+//! training rows → folds → norm × ridge × size × form → mean AUROC of strangers → four views a norm → joined views
 //! ```
 //!
-//! Strangers are classes that are left out, and chimeras of two rows ([`folds`]). Each norm has two kinds of view, one that
-//! whitens and one that is nearly Euclidean: they find different strangers. [`select`] picks the best of each kind and joins them
+//! Strangers are classes that are left out, and chimeras of two rows ([`folds`]). Each norm has four kinds of view: one that
+//! whitens and one that is nearly Euclidean, with plain and with local distances. They find different strangers. [`select`] picks the best of each kind and joins them
 //! as long as that does not hurt: a mean over diverse views is steadier than any one of them, and choosing one is noisy.
 //! [`curve`] shows what the chosen ones reach in files of other sizes.
 
@@ -45,8 +45,8 @@ use crate::{
 const RIDGES: [f64; 6] = [1e-4, 0.01, 0.1, 1.0, 10.0, 100.0];
 /// Ridges below this whiten: distances count standard deviations. Those above are nearly Euclidean.
 const WHITENS: f64 = 0.5;
-/// Kinds of view in each norm: one that whitens, one that does not.
-const KINDS: usize = 2;
+/// Views for which room is left, for each norm: one that whitens, one that does not.
+const OF_A_NORM: usize = 2;
 /// Norms of a regression. Sensors that share a unit are best left as they are, others are not: the folds tell.
 const REGRESSION_NORMS: [Norm; 2] = [Norm::Columns, Norm::Raw];
 /// Forms that are tried. Joined is within noise of the sum, energy alone never wins by more than noise.
@@ -104,9 +104,10 @@ impl Candidate {
         Self { norm, ridge, filling, full_rank: true, form, auroc: f64::NAN }
     }
 
-    /// Its norm, and whether it whitens: what the two see differs. A regression has one view, and no kinds.
-    fn kind(&self, classes: usize) -> (Norm, bool) {
-        (self.norm, classes > 1 && self.ridge < WHITENS)
+    /// Its norm, whether it whitens, and whether its distances count locally: what these see differs. A regression has one view of
+    /// each norm, and no kinds.
+    fn kind(&self, classes: usize) -> (Norm, bool, bool) {
+        (self.norm, classes > 1 && self.ridge < WHITENS, self.filling == Filling::Local)
     }
 }
 
@@ -183,8 +184,8 @@ fn most_views(rows: &Rows, norms: &[Norm], flash: Option<u64>) -> u64 {
         let room = flash.map(|flash| rows.room(flash) / views);
         rows.size(Norm::Columns, room, Filling::Full).is_some_and(|size| size.dim >= enough)
     };
-    let kinds = if rows.classes() > 1 { KINDS } else { 1 };
-    (1..=VIEWS.min((kinds * norms.len()) as u64)).rev().find(|&views| fits(views)).unwrap_or(1)
+    let each = if rows.classes() > 1 { OF_A_NORM } else { 1 };
+    (1..=VIEWS.min((each * norms.len()) as u64)).rev().find(|&views| fits(views)).unwrap_or(1)
 }
 
 fn view(candidate: &Candidate, rows: &Rows, room: Option<u64>) -> Option<ViewConfig> {
@@ -331,8 +332,12 @@ fn among(
     let late = || wish.time.is_some_and(|time| begun.elapsed() > time);
     let most = most_views(rows, norms, wish.flash);
     let room = wish.flash.map(|flash| rows.room(flash) / most);
-    // What a fold has room for, the model must have room for as well: a fold has fewer classes to decode.
+    // What a fold has room for, the model must have room for as well: a fold has fewer classes to decode. A regression's distances
+    // count alike everywhere: its band is made of them, and would be narrow where rows are sparse.
     let size = |fold: &Fold, norm, filling| {
+        if filling == Filling::Local && rows.classes() < 2 {
+            return None;
+        }
         rows.size(norm, room, filling).and_then(|_| fold.rows.size(norm, room, filling))
     };
     let sizes = |fold: &Fold, norm| FILLINGS.map(|filling| size(fold, norm, filling));

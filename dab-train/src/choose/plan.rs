@@ -262,8 +262,8 @@ mod tests {
         Rows { inputs, outputs: classes, counts: vec![each; classes], strings: 100, int8: false }
     }
 
-    fn view(norm: Norm, size: Size) -> ViewConfig {
-        ViewConfig { norm, rank: Some(size.dim), codes: size.each, form: Form::Sum, ..ViewConfig::default() }
+    fn view(norm: Norm, Size { dim, each, local, .. }: Size) -> ViewConfig {
+        ViewConfig { norm, rank: Some(dim), codes: each, local, form: Form::Sum, ..ViewConfig::default() }
     }
 
     #[test]
@@ -279,13 +279,23 @@ mod tests {
             {
                 for views in 1..=3_u64 {
                     let share = rows.room(flash) / views;
-                    for norm in [Norm::Raw, Norm::Columns, Norm::L2] {
-                        let Some(size) = rows.size(norm, Some(share), Filling::Full) else { continue };
+                    for (norm, filling) in [
+                        (Norm::Raw, Filling::Full),
+                        (Norm::Columns, Filling::Local),
+                        (Norm::L2, Filling::Full),
+                        (Norm::L2, Filling::Local),
+                    ] {
+                        let Some(size) = rows.size(norm, Some(share), filling) else { continue };
+                        assert_eq!(
+                            (size.local, Filling::of(&view(norm, size))),
+                            (filling == Filling::Local, filling)
+                        );
                         let all = vec![view(norm, size); views as usize];
                         let bytes = rows.bytes(&all, false);
                         assert!(bytes <= flash, "{inputs} × {classes}: {bytes} of {flash}, {size:?}");
                         // All rows are codes, all axes are kept, or less than one more code a class would fit.
-                        let more = NUMBER * views * (classes * (rows.latent(size.dim) + 1)) as u64;
+                        let a_code = rows.latent(size.dim) + filling.beside_mean();
+                        let more = NUMBER * views * (classes * a_code) as u64;
                         let full = size.each == each || bytes + more + 64 * views > flash;
                         assert!(full, "{inputs} × {classes}: {bytes} of {flash}, {size:?}");
                     }

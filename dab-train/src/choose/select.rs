@@ -65,8 +65,12 @@ pub(super) fn best_of_each_kind(
     classes: usize,
     each: &dyn Fn(&Candidate) -> usize,
 ) -> Vec<Candidate> {
-    let mut kinds: Vec<_> = candidates.iter().map(|one| one.kind(classes)).collect();
-    kinds.dedup();
+    let mut kinds = Vec::new();
+    for kind in candidates.iter().map(|one| one.kind(classes)) {
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
     let own = |kind| candidates.iter().filter(|one| one.kind(classes) == kind).copied().collect::<Vec<_>>();
     kinds.into_iter().filter_map(|kind| pick(&own(kind), each)).collect()
 }

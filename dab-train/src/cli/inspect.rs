@@ -191,6 +191,8 @@ struct ViewWords {
     bytes: usize,
     /// Whether its last dimension is what the others leave out.
     rest: bool,
+    /// Whether distances count in units of how densely training rows lie around a code.
+    local: bool,
 }
 
 /// Every view of a model with channels, the base first.
@@ -215,32 +217,38 @@ fn view_words(model: &Model<'_>) -> Vec<ViewWords> {
             + counts.codes
             + decoder
     });
+    // Local precisions lie apart from the other parameters of a view.
+    let precisions = |view: usize, codes: usize| if model.is_local(view) { NUMBER * codes } else { 0 };
     let base = ViewWords {
         norm: norm(0, channels.base.l2),
         dim: shape.dim,
         codes: shape.codes,
         form: channels.base.form.name(),
-        bytes: NUMBER * values,
+        bytes: NUMBER * values + precisions(0, shape.codes),
         rest: model.has_rest(0),
+        local: model.is_local(0),
     };
     let more = channels.views.iter().enumerate().map(|(index, view)| ViewWords {
         rest: model.has_rest(index + 1),
+        local: model.is_local(index + 1),
         norm: norm(index + 1, view.l2),
         dim: view.dim as usize,
         codes: view.codes as usize,
         form: view.form.name(),
         bytes: NUMBER
-            * view.param_counts(meta.inputs, meta.has_bytes()).and_then(|counts| counts.total()).unwrap_or(0),
+            * view.param_counts(meta.inputs, meta.has_bytes()).and_then(|counts| counts.total()).unwrap_or(0)
+            + precisions(index + 1, view.codes as usize),
     });
     std::iter::once(base).chain(more).collect()
 }
 
 fn describe_views(t: &mut String, model: &Model<'_>) -> Result<()> {
     for (index, view) in view_words(model).iter().enumerate() {
-        let ViewWords { norm, dim, codes, form, bytes, rest } = view;
+        let ViewWords { norm, dim, codes, form, bytes, rest, local } = view;
+        let local = if *local { " with local distances" } else { "" };
         let dims = if *rest { "dimensions, the last is what the others leave out" } else { "dimensions" };
         let (codes, bytes) = (plural(*codes as u64, "code"), grouped(*bytes as u64));
-        writeln!(t, "view {index:<7} {norm} → {dim} {dims}, {codes}; score: {form}; {bytes} bytes")?;
+        writeln!(t, "view {index:<7} {norm} → {dim} {dims}, {codes}{local}; score: {form}; {bytes} bytes")?;
     }
     Ok(())
 }

@@ -306,6 +306,7 @@ mod tests {
                 norm: Norm::Raw,
                 ridge: 10.0,
                 codes: 5,
+                local: true,
                 form: Form::Distance,
                 ..ViewConfig::default()
             },
@@ -363,19 +364,23 @@ mod tests {
             Split { inputs, targets: Targets::Classes { labels, count: 3 } }
         };
         // Nothing centres rows before they are brought to length 1.
-        for (norm, offset) in [(Norm::Raw, 500.0), (Norm::Columns, 500.0), (Norm::L2, 5.0)] {
+        for (norm, offset, local) in
+            [(Norm::Raw, 500.0, false), (Norm::Columns, 500.0, true), (Norm::L2, 5.0, true)]
+        {
             let mut random = Random::new(2, "rest");
             let (train, held_out) = (rows(600, offset, &mut random), rows(400, offset, &mut random));
-            let config = ViewConfig { norm, rank: Some(2), ridge: 1.0, codes: 2, ..ViewConfig::default() };
+            let config =
+                ViewConfig { norm, rank: Some(2), ridge: 1.0, codes: 2, local, ..ViewConfig::default() };
             let model = Retrofitted::fit(&[config.clone(), config], &train, None, 0).unwrap();
             let bytes = artifact(&model, Calibration::HeldOut(&held_out.inputs), Vec::new()).unwrap();
             let file = AlignedBytes::from(&*bytes);
             let held = file.model().unwrap();
             assert!(held.has_rest(0) && held.has_rest(1) && !held.has_rest(2) && held.shape().dim == 3);
+            assert!(held.is_local(0) == local && held.is_local(1) == local && !held.is_local(2));
             let device = uncertainties(&bytes, &held_out.inputs).unwrap();
             let (exact, latent) =
                 (model.views[0].exact(&held_out.inputs), model.views[0].latent(&held_out.inputs));
-            let fast = model.views[0].codes.uncertainty(&latent, model.views[0].alpha);
+            let fast = model.views[0].codes.uncertainty(&latent, &[], model.views[0].alpha);
             for ((a, b), c) in device.iter().zip(exact).zip(fast) {
                 assert!(
                     (a - b).abs() <= 1e-4 * b.max(1.0) && (c - b).abs() <= 1e-2 * b.max(1.0),
@@ -403,10 +408,13 @@ mod tests {
         let far = Table::from_rows(&[[40.0_f32, -40.0, 40.0, -40.0]]).unwrap();
         let said = device::assessments(&bytes, &far).unwrap();
         assert_eq!(said[0].verdict, Some(dab_core::Verdict::Unfamiliar));
-        let (device, exact) =
-            (uncertainties(&bytes, &held_out.inputs).unwrap(), model.views[0].exact(&held_out.inputs));
-        for (a, b) in device.iter().zip(exact) {
-            assert!((a - b).abs() <= 1e-4 * b.max(1.0), "{a} {b}");
+        assert_eq!([0, 1, 2].map(|view| file.model().unwrap().is_local(view)), [false, true, false]);
+        let seen = device::views(&bytes, &held_out.inputs).unwrap();
+        assert_eq!(seen.len(), model.views.len());
+        for (seen, view) in seen.iter().zip(&model.views) {
+            for (a, b) in seen.iter().zip(view.exact(&held_out.inputs)) {
+                assert!((a.distance - b).abs() <= 1e-4 * b.max(1.0), "{} {b}", a.distance);
+            }
         }
         // Without calibration rows there are scores and no p-values.
         let none = Table { rows: 0, cols: 4, values: Vec::new() };

@@ -50,7 +50,8 @@ fn views(model: &Model<'_>) -> Vec<String> {
             Form::Sum => "energy and distance",
             Form::Energy => "energy",
         };
-        format!("view {index} ({inputs}, {score})")
+        let local = if model.is_local(index) { ", which counts by how densely rows lie" } else { "" };
+        format!("view {index} ({inputs}, {score}{local})")
     };
     std::iter::once((meta.base.l2, meta.base.form)).chain(views).enumerate().map(words).collect()
 }

@@ -6,13 +6,15 @@
 //!
 //! It is a special case of E1–E7 with a constant encoder covariance: z = μ, Σ = Σ_κ = I, and the scale lies in the head.
 
+pub mod codes;
 pub mod rest;
 pub mod view;
 pub mod whitening;
 
 use anyhow::{Context, Result, ensure};
 
-pub use view::{Codes, Fitted, Prepare, energy, leaves_axes_out, spread_around, unit};
+pub use codes::{Codes, unit};
+pub use view::{Fitted, Prepare, energy, leaves_axes_out, spread_around};
 pub use whitening::{Affine, Spread};
 
 use super::{logistic::Logistic, ridge::Ridge};
