@@ -39,14 +39,14 @@ fn header_fields() {
     for minor in [1u16, u16::MAX] {
         assert_eq!(patched(|b| b[10..12].copy_from_slice(&minor.to_le_bytes())), None);
     }
-    // Six bits are known, but say that the schema is another one.
-    for bits in 1..64 {
+    // Seven bits are known, but say that the schema is another one.
+    for bits in 1..128 {
         assert_eq!(patched(put(16, bits)), Some(E::Schema { found: SCHEMA_KEY }));
     }
     for bit in 0..32 {
         assert_eq!(patched(put(20, 1 << bit)), None, "an unknown compatible feature is ignored");
     }
-    for bit in 6..32 {
+    for bit in 7..32 {
         assert_eq!(patched(put(16, 1 << bit)), Some(E::IncompatibleFeatures { bits: 1 << bit }));
     }
     for key in [0, 1, u64::MAX, SCHEMA_KEY ^ 1] {

@@ -4,9 +4,9 @@ use dab_core::artifact::AlignedBytes;
 use dab_core::artifact::info::read_info;
 use dab_core::artifact::schema::{
     CHANNELS, CHANNELS_SCHEMA, CHANNELS_SCHEMA_KEY, CovarianceKind, DecoderReads, Form, HEADER_LEN,
-    INT8_SCHEMA, MAGIC, MAJOR, MAX_CALIBRATION, MAX_CODES, MAX_DIM_DIAGONAL, MAX_DIM_FULL, MAX_EXTRA_VIEWS,
-    MAX_LAYERS, MAX_SELF_TESTS, MAX_WIDTH, MONITOR_SCHEMA, MONITOR_WORDS, NORMS_SCHEMA, PARAMS_ALIGN,
-    REST_SCHEMA, SCHEMA, SCHEMA_KEY, SCHEMA_KEYS, TAUGHT_SCHEMA, Task,
+    INT8_SCHEMA, LOCAL_SCHEMA, MAGIC, MAJOR, MAX_CALIBRATION, MAX_CODES, MAX_DIM_DIAGONAL, MAX_DIM_FULL,
+    MAX_EXTRA_VIEWS, MAX_LAYERS, MAX_SELF_TESTS, MAX_WIDTH, MONITOR_SCHEMA, MONITOR_WORDS, NORMS_SCHEMA,
+    PARAMS_ALIGN, REST_SCHEMA, SCHEMA, SCHEMA_KEY, SCHEMA_KEYS, TAUGHT_SCHEMA, Task,
 };
 use dab_core::artifact::writer::{Codes, Head, Spec};
 use dab_core::monitor::MAX_WINDOW;
@@ -63,7 +63,7 @@ fn the_schema_is_the_codes() {
     assert_eq!(words, CHANNELS_SCHEMA);
     let key = format!("`0x{CHANNELS_SCHEMA_KEY:016x}`");
     assert!(PAGE.contains(&key), "the key of 1.1 is {key}");
-    for text in [NORMS_SCHEMA, INT8_SCHEMA, REST_SCHEMA, TAUGHT_SCHEMA, MONITOR_SCHEMA] {
+    for text in [NORMS_SCHEMA, INT8_SCHEMA, REST_SCHEMA, LOCAL_SCHEMA, TAUGHT_SCHEMA, MONITOR_SCHEMA] {
         assert!(PAGE.contains(&format!("`{text}`")), "{text}");
     }
     assert!(

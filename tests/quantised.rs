@@ -22,11 +22,11 @@ fn the_header_says_what_is_new_and_an_old_reader_refuses_by_the_bit() {
     assert_eq!(file[48..56], SCHEMA_KEYS[features as usize].to_le_bytes());
     // A reader refuses the bits that it does not know, before it looks at anything behind them.
     let mut newer = file;
-    newer[16] |= 64;
+    newer[16] |= 128;
     seal(&mut newer);
     assert_eq!(
         AlignedBytes::from(&*newer).model().err(),
-        Some(E::IncompatibleFeatures { bits: 64 }),
+        Some(E::IncompatibleFeatures { bits: 128 }),
         "the words name the unknown bit"
     );
 }

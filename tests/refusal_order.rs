@@ -41,7 +41,7 @@ fn sound() -> Parts {
         base: BaseSpec::default(),
         views: vec![full, plain],
         ambiguity,
-        rests: Vec::new(),
+        ..ChannelsSpec::default()
     });
     let width = spec.layers.last().map_or(spec.inputs, |layer| layer.outputs);
     spec.layers.push(norm(random, width, Activation::Identity));

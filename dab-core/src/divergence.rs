@@ -177,6 +177,13 @@ fn part_block(factor: &[f32], dim: usize, first: usize, lower: bool, r: &[f32]) 
 #[inline(always)]
 pub fn per_dimension_into(p: &GaussianView<'_>, code: &CodeView<'_>, weight: f32, out: &mut [f32]) {
     let dim = p.mean.len();
+    // A large precision would show in the shares of a distance that is 0 because its square is below 2⁻⁵⁰.
+    if cfg!(feature = "channels")
+        && matches!(code.precision, Precision::Local(_))
+        && half_square(p.mean, code.mean) == 0.0
+    {
+        return;
+    }
     for (i, out) in out.iter_mut().enumerate() {
         let at = |values: &[f32]| values.get(i).copied().unwrap_or(0.0);
         let share =
@@ -228,6 +235,37 @@ mod tests {
         let p = GaussianView { mean: &[3.0, 1.0], spread: Spread::Identity, log_det: 0.0 };
         let code = CodeView { mean: &[0.0, -3.0], precision: Precision::Identity, log_det: 0.0 };
         assert_eq!(kl(&p, &code), 0.5 * (9.0 + 16.0));
+    }
+
+    #[test]
+    fn a_local_precision_multiplies_the_half_square_which_is_limited_and_flushed() {
+        const SMALLEST: f32 = crate::scalar::SMALLEST;
+        let distance = |offset: f32, precision: f32| {
+            let p = GaussianView { mean: &[offset, 1.0], spread: Spread::Identity, log_det: 0.0 };
+            let code = CodeView { mean: &[0.0, 1.0], precision: Precision::Local(precision), log_det: 0.0 };
+            let mut shares = [0.0; 2];
+            per_dimension_into(&p, &code, 1.0, &mut shares);
+            assert_eq!(shares, [kl(&p, &code), 0.0], "{offset} {precision}");
+            kl(&p, &code)
+        };
+        assert_eq!([distance(3.0, 0.25), distance(3.0, 8.0)], [1.125, 36.0]);
+        // The ends of the domain: 2^149 is no f32; and what is below 2⁻⁵⁰ is 0, before and after the product.
+        let end = crate::scalar::LARGEST;
+        assert_eq!([distance(end, end), distance(end, SMALLEST)], [f32::MAX, 0.5 * end]);
+        let offset = 0.5f32.powi(24);
+        assert_eq!([distance(offset, 0.5), distance(offset, 0.49)], [SMALLEST, 0.0]);
+        assert_eq!([distance(offset, end), distance(0.5 * offset, end)], [2.0, 0.0]);
+    }
+
+    #[test]
+    fn a_code_at_the_mean_of_another_width_is_explained() {
+        let mean = [2.0, -1.0];
+        let p = GaussianView { mean: &mean, spread: Spread::Diagonal(&[2.0, 1.0]), log_det: ln(2.0) };
+        let code = CodeView { mean: &mean, precision: Precision::Diagonal(&[1.0; 2]), log_det: 0.0 };
+        let mut shares = [0.0; 2];
+        per_dimension_into(&p, &code, 1.0, &mut shares);
+        assert_eq!(shares, [0.5 * (1.0 - ln(2.0)), 0.0]);
+        assert_eq!(kl(&p, &code), shares[0]);
     }
 
     /// Sums of some thousand f32 products against float64.

@@ -15,8 +15,8 @@
 
 use core::fmt;
 
-use crate::codebook::CodebookView;
-use crate::divergence::Precision;
+use crate::codebook::{CodebookView, PrecisionLayout};
+use crate::divergence::{Precision, local};
 use crate::error::InputError;
 use crate::gaussian::GaussianView;
 use crate::isa::Baseline;
@@ -88,14 +88,20 @@ impl Model<'_> {
     }
 
     /// Lowers what a pass found to what was taught says of it, nats: the module's formula. What lies outside of the base's axes
-    /// cannot be taught: its length has no direction, and one broken sensor would speak for all.
+    /// cannot be taught: its length has no direction, and one broken sensor would speak for all. It counts as much as in the
+    /// distance from the nearest code, and so is never more than u.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn lower(&self, found: &mut Evaluation<'_>, mut taught: f32) {
         if self.channels().is_some_and(|c| c.rests.views & 1 == 1)
             && let Some(&outside) = found.gaussian.mean.last()
         {
-            taught = taught.max(0.5 * outside * outside);
+            let outside = 0.5 * outside * outside;
+            let precision = self.codebook.precisions.get(found.expected.nearest);
+            taught = taught.max(match (self.codebook.layout, precision) {
+                (PrecisionLayout::Local, Some(&precision)) => local(outside, precision),
+                _ => outside,
+            });
         }
         if taught < found.expected.uncertainty {
             found.expected.uncertainty = taught;

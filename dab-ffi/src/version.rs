@@ -60,6 +60,6 @@ mod tests {
     #[test]
     fn formats_have_the_major_version_in_the_upper_half() {
         assert_eq!(dab_format_oldest(), 0x1_0000);
-        assert_eq!(dab_format_newest(), 0x1_0003);
+        assert_eq!(dab_format_newest(), 0x1_0004);
     }
 }

@@ -12,12 +12,13 @@ use std::sync::OnceLock;
 use dab_core::artifact::AlignedBytes;
 use dab_core::artifact::writer::Spec;
 use dab_core::codebook::PrecisionLayout;
+use dab_core::divergence::Precision;
 use dab_core::gaussian::Spread;
 use dab_core::{CovarianceKind, Model};
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 
 use crate::network64::{Bounded, EPSILON, FLUSHED, network};
-use crate::specs::{Random, any};
+use crate::specs::{Random, add_locals, any};
 
 /// Error of a distance, of its terms: sums of up to 81 products, and logarithms.
 const OF_TERMS: f64 = 128.0 * EPSILON;
@@ -49,7 +50,10 @@ fn model(index: usize) -> &'static Made {
     MADE[index].get_or_init(|| {
         let random = &mut Random(index as u64);
         let (kind, scale) = (random.pick(&CovarianceKind::ALL), random.pick(&[1.0, 0.01, 30.0]));
-        let spec = any(random, kind, scale);
+        let mut spec = any(random, kind, scale);
+        if spec.channels.is_some() && random.below(2) == 0 {
+            add_locals(random, &mut spec);
+        }
         let bytes: &'static AlignedBytes =
             Box::leak(Box::new(AlignedBytes::from(&*spec.to_bytes().expect("a model"))));
         let model = bytes.model().expect("a model");
@@ -117,7 +121,10 @@ fn one(Made { spec, model, factors, .. }: &Made, input: &[f32]) {
         let log_code = f64::from(code.log_det);
         let distance = 0.5 * (trace + mahalanobis - d as f64 + log_code - log_det);
         let terms = sizes + far + d as f64 + log_code.abs() + log_det.abs();
-        let bound = OF_TERMS * terms + FLUSHED;
+        // A half square below 2⁻⁵⁰ is 0 before it is multiplied.
+        let flushed =
+            if let Precision::Local(p) = code.precision { FLUSHED * f64::from(p).max(1.0) } else { FLUSHED };
+        let bound = OF_TERMS * terms + flushed;
         let error = (f64::from(found) - distance.max(0.0)).abs();
         assert!(error <= bound, "distance {found}, float64 {distance}, error {error}, bound {bound}");
         least =

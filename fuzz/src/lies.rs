@@ -68,7 +68,7 @@ pub fn write(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
         let monitor = parts.params.split_off(parts.params.len() - words);
         let old = if parts.params.is_empty() { vec![1.0] } else { parts.params.clone() };
         parts.params = old.iter().copied().cycle().take(total).chain(monitor).collect();
-        (parts.taught, parts.rest) = (false, false);
+        (parts.taught, parts.rest, parts.local) = (false, false, false);
         for _ in 0..u.int_in_range(0..=3)? {
             part(&mut parts, u)?;
         }
@@ -131,7 +131,7 @@ fn part(parts: &mut Parts, u: &mut Unstructured<'_>) -> Result<()> {
 
 fn change(parts: &mut Parts, u: &mut Unstructured<'_>) -> Result<()> {
     let meta = &mut parts.meta;
-    match u.int_in_range(0..=20u8)? {
+    match u.int_in_range(0..=21u8)? {
         0 => meta.inputs = size(u)?,
         1 => meta.normalized = u.arbitrary()?,
         2 => {
@@ -192,6 +192,7 @@ fn change(parts: &mut Parts, u: &mut Unstructured<'_>) -> Result<()> {
         17 => monitor(parts, u)?,
         18 => parts.taught = u.arbitrary()?,
         19 => rest(parts, u)?,
+        20 => local(parts, u)?,
         _ => {
             for _ in 0..u.int_in_range(1..=6)? {
                 part(parts, u)?;
@@ -230,6 +231,22 @@ fn rest(parts: &mut Parts, u: &mut Unstructured<'_>) -> Result<()> {
     let back = u.int_in_range(1..=dim + 1)?;
     if let Some(to) = len.checked_sub(back).and_then(|at| parts.params.get_mut(at)) {
         *to = float(u)?;
+    }
+    Ok(())
+}
+
+/// The same of the local precisions.
+fn local(parts: &mut Parts, u: &mut Unstructured<'_>) -> Result<()> {
+    let codes = parts.meta.codes.min(64) as usize;
+    if !parts.local {
+        let views = u.int_in_range(0..=4)?;
+        parts.local = true;
+        parts.params.resize(parts.params.len() + codes, 0.5);
+        parts.params.push(f32::from_bits(views));
+    }
+    let back = u.int_in_range(1..=codes + 1)?;
+    if let Some(to) = parts.params.len().checked_sub(back).and_then(|at| parts.params.get_mut(at)) {
+        *to = if back == 1 { f32::from_bits(size(u)?) } else { float(u)? };
     }
     Ok(())
 }

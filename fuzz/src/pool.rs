@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use dab_core::CovarianceKind;
 use dab_core::artifact::monitor::set_monitor;
 
-use crate::specs::{Random, add_rests, any, monitors, real, same_bits};
+use crate::specs::{Random, add_locals, add_rests, any, monitors, real, same_bits};
 
 /// Bytes of a small model.
 const SMALL: usize = 640;
@@ -26,6 +26,11 @@ pub fn models() -> &'static [(String, Vec<u8>)] {
         for (_, spec) in models.clone().iter_mut().filter(|(_, spec)| spec.channels.is_some()) {
             add_rests(&mut random, spec);
             models.push((format!("rest-{}", models.len()), spec.clone()));
+        }
+        // Of these some have rests, too.
+        for (_, spec) in models.clone().iter_mut().filter(|(_, spec)| spec.channels.is_some()) {
+            add_locals(&mut random, spec);
+            models.push((format!("local-{}", models.len()), spec.clone()));
         }
         let mut models: Vec<_> =
             models.into_iter().map(|(name, spec)| (name, spec.to_bytes().expect("a model"))).collect();

@@ -31,7 +31,7 @@ fn container_faults() -> Vec<Fault> {
         named("Truncated in the header", Stage::Sealed, |d| d.bytes.truncate(HEADER - 1)),
         named("HeaderChecksum", Stage::Sealed, |d| d.bytes[60] ^= 1),
         named("Version", Stage::Header, |d| d.bytes[8] = 2),
-        named("IncompatibleFeatures", Stage::Header, |d| d.bytes[16] |= 64),
+        named("IncompatibleFeatures", Stage::Header, |d| d.bytes[16] |= 128),
         named("Schema", Stage::Header, |d| d.bytes[48] ^= 1),
         named("Truncated", Stage::Header, |d| d.add(12, 1)),
         named("TrailingBytes", Stage::Header, |d| d.add(12, -1)),

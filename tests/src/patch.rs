@@ -6,8 +6,8 @@
 use core::ops::Range;
 
 use dab_core::artifact::schema::{
-    CHANNELS, ChannelsMeta, INT8, MONITOR, MONITOR_SCHEMA, MONITOR_WORDS, Meta, NORMS, ParamCounts, REST,
-    REST_SCHEMA, SCHEMA_KEYS, TAIL_VALUES, TAUGHT, TAUGHT_SCHEMA,
+    CHANNELS, ChannelsMeta, INT8, LOCAL, LOCAL_SCHEMA, MONITOR, MONITOR_SCHEMA, MONITOR_WORDS, Meta, NORMS,
+    ParamCounts, REST, REST_SCHEMA, SCHEMA_KEYS, TAIL_VALUES, TAUGHT, TAUGHT_SCHEMA,
 };
 use dab_core::artifact::{AlignedBytes, Part};
 
@@ -63,6 +63,8 @@ pub struct Parts {
     pub params: Vec<f32>,
     /// Whether they have rests.
     pub rest: bool,
+    /// Whether they have local precisions.
+    pub local: bool,
     /// Whether they have taught codes.
     pub taught: bool,
     /// Whether they have a monitor.
@@ -97,8 +99,8 @@ impl Parts {
             meta.norms = postcard::from_bytes(rest).expect("a sound artifact with norms");
         }
         meta.int8 = features & INT8 != 0;
-        let [rest, taught, monitor] = [REST, TAUGHT, MONITOR].map(|bit| features & bit != 0);
-        Self { meta, channels, params, rest, taught, monitor, info: section(40).to_vec() }
+        let [rest, local, taught, monitor] = [REST, LOCAL, TAUGHT, MONITOR].map(|bit| features & bit != 0);
+        Self { meta, channels, params, rest, local, taught, monitor, info: section(40).to_vec() }
     }
 
     /// The bytes of the meta section.
@@ -125,12 +127,14 @@ impl Parts {
             | usize::from(self.monitor) << 3
             | usize::from(self.taught) << 4
             | usize::from(self.rest) << 5
+            | usize::from(self.local) << 6
     }
 
     /// The schema key of these pieces.
     fn key(&self) -> u64 {
         let key = SCHEMA_KEYS[self.features() % SCHEMA_KEYS.len()];
         let key = if self.rest { fnv_1a(key, REST_SCHEMA) } else { key };
+        let key = if self.local { fnv_1a(key, LOCAL_SCHEMA) } else { key };
         let key = if self.taught { fnv_1a(key, TAUGHT_SCHEMA) } else { key };
         if self.monitor { fnv_1a(key, MONITOR_SCHEMA) } else { key }
     }
@@ -159,7 +163,11 @@ impl Parts {
         let mut bytes = Vec::with_capacity(total);
         let features = self.features();
         // Channels alone are format 1.1.
-        let minor = if self.rest { 3 } else { features.min(2) as u8 };
+        let minor = match (self.local, self.rest) {
+            (true, _) => 4,
+            (false, true) => 3,
+            _ => features.min(2) as u8,
+        };
         bytes.extend_from_slice(&[0x89, b'D', b'A', b'B', 0x0d, 0x0a, 0x1a, 0x0a, 1, 0, minor, 0]);
         let places = [HEADER, meta.len(), params_at, params_len, info_at, self.info.len()];
         for word in [total, features, 0].into_iter().chain(places) {
@@ -226,22 +234,33 @@ impl Parts {
         };
         let mut places: Vec<_> =
             sizes.into_iter().map(place).filter(|(_, range)| !range.is_empty()).collect();
-        if self.rest && !self.taught && !self.monitor {
-            // Behind the bytes, and before the word that says whose they are.
-            let end = self.params.len().saturating_sub(1);
-            let dims = |c: &ChannelsMeta| -> Vec<u32> { c.views.iter().map(|view| view.dim).collect() };
-            let dims =
-                [self.meta.dim].into_iter().chain(self.channels.as_ref().map(dims).unwrap_or_default());
-            let views = self.params.last().map_or(0, |word| word.to_bits());
-            let own =
-                dims.enumerate().filter(|(view, _)| views >> view & 1 == 1).map(|(_, dim)| dim as usize);
-            places.push((Part::Rest, end.saturating_sub(own.sum())..end));
+        if !self.taught && !self.monitor {
+            places.extend(self.blocks_of_views());
         }
         if self.monitor {
             let end = self.params.len();
             places.push((Part::Monitor, end.saturating_sub(MONITOR_WORDS)..end));
         }
         places
+    }
+
+    /// Where the values of rests and of local precisions lie, with which the parameters end: behind the bytes, each before the word
+    /// that says which views they are about.
+    fn blocks_of_views(&self) -> Vec<(Part, Range<usize>)> {
+        let others = self.channels.iter().flat_map(|c| &c.views).map(|view| [view.dim, view.codes]);
+        let sizes: Vec<[u32; 2]> = [[self.meta.dim, self.meta.codes]].into_iter().chain(others).collect();
+        let (mut end, mut blocks) = (self.params.len(), Vec::new());
+        // From the end on: first what lies last.
+        for (has, part, which) in [(self.local, Part::Local, 1), (self.rest, Part::Rest, 0)] {
+            let Some(word) = end.checked_sub(1).filter(|_| has) else { continue };
+            let views = self.params[word].to_bits();
+            let own = sizes.iter().enumerate().filter(|(view, _)| views >> view & 1 == 1);
+            let start = word.saturating_sub(own.map(|(_, size)| size[which] as usize).sum());
+            blocks.push((part, start..word));
+            end = start;
+        }
+        blocks.reverse();
+        blocks
     }
 
     /// The values of one part; of several views, those of the first that has it.

@@ -4,8 +4,8 @@
 
 use dab_core::artifact::schema::{CovarianceKind, DecoderReads, Form, Residual, Task};
 use dab_core::artifact::writer::{
-    AmbiguitySpec, BaseSpec, CalibrationSpec, ChannelsSpec, Codes, DecoderSpec, Dense, Head, Normalization,
-    RestSpec, Spec, ViewDecoder, ViewSpec, WeightKind,
+    AmbiguitySpec, BaseSpec, CalibrationSpec, ChannelsSpec, Codes, DecoderSpec, Dense, Head, LocalSpec,
+    Normalization, RestSpec, Spec, ViewDecoder, ViewSpec, WeightKind,
 };
 use dab_core::channels::{Tail, Tails};
 use dab_core::gaussian::{Full, Gaussian, spectral_work_len};
@@ -184,7 +184,7 @@ fn channels(random: &mut Random, spec: &mut Spec, scale: f64) -> ChannelsSpec {
     let views = views.collect();
     let ambiguity = (classes >= 2 && random.below(2) == 0)
         .then(|| AmbiguitySpec { scores: random.floats(50, 4.0), rate: 0.05 });
-    ChannelsSpec { base, views, ambiguity, rests: Vec::new() }
+    ChannelsSpec { base, views, ambiguity, ..ChannelsSpec::default() }
 }
 
 /// Rests for some views of a random model with channels, at least one.
@@ -199,6 +199,25 @@ pub fn add_rests(random: &mut Random, spec: &mut Spec) {
         if view == sure || random.below(2) == 0 {
             let scales = random.floats(dim - 1, 2.0).iter().map(|x| x.abs()).collect();
             channels.rests.push(RestSpec { view, scales, gain: random.pick(&[1e-6, 0.5, 3.0, 1e6]) });
+        }
+    }
+}
+
+/// Local precisions for some views of a random model with channels, at least one: about 1, or near an end of what a file takes.
+///
+/// # Panics
+/// Without channels, and without a view of constant covariance.
+pub fn add_locals(random: &mut Random, spec: &mut Spec) {
+    let channels = spec.channels.as_mut().expect("channels");
+    let base = (spec.head.covariance == CovarianceKind::Constant).then_some((0, spec.codes.priors.len()));
+    let others = channels.views.iter().enumerate().map(|(i, view)| (i + 1, view.priors.len()));
+    let views: Vec<_> = base.into_iter().chain(others).collect();
+    let sure = random.below(views.len());
+    for (at, (view, codes)) in views.into_iter().enumerate() {
+        if at == sure || random.below(2) == 0 {
+            let unit = random.pick(&[1e-12, 1.0, 1.0, 1.0, 1e12]);
+            let precisions = (0..codes).map(|_| (unit * (3.0 * random.unit()).exp2()) as f32).collect();
+            channels.locals.push(LocalSpec { view, precisions });
         }
     }
 }
@@ -310,7 +329,7 @@ pub fn views() -> Spec {
         base,
         views: vec![normalized, plain],
         ambiguity: Some(ambiguity),
-        rests: Vec::new(),
+        ..ChannelsSpec::default()
     });
     spec.calibration = Some(CalibrationSpec {
         scores: random.floats(120, 4.0).iter().map(|s| s.abs()).collect(),

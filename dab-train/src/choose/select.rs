@@ -72,7 +72,16 @@ pub(super) fn best_of_each_kind(
         }
     }
     let own = |kind| candidates.iter().filter(|one| one.kind(classes) == kind).copied().collect::<Vec<_>>();
-    kinds.into_iter().filter_map(|kind| pick(&own(kind), each)).collect()
+    let best: Vec<Candidate> = kinds.into_iter().filter_map(|kind| pick(&own(kind), each)).collect();
+    best.iter().filter(|one| pays(one, &best, classes)).copied().collect()
+}
+
+/// Whether a view is worth its trouble: local distances are, where they find clearly more than plain ones with the same norm that
+/// whiten as it does, or do not.
+fn pays(one: &Candidate, best: &[Candidate], classes: usize) -> bool {
+    let (norm, whitens, local) = one.kind(classes);
+    let plain = best.iter().find(|other| other.kind(classes) == (norm, whitens, false));
+    !local || plain.is_none_or(|plain| one.auroc >= plain.auroc + TIE)
 }
 
 /// The best of candidates of one kind: the largest AUROC, unless one code a class on every axis is within `TIE` of it. Then
