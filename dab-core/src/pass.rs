@@ -341,9 +341,8 @@ impl<'a> Model<'a> {
         self.meta.head.activation.apply(features);
         let weight = weights(&mut { self.head_weight }, width, raw.len());
         weight.affine_into(raw, self.head_bias, features, steps);
-        let dim = self.codebook.dim;
-        if let (Some(channels), Some(mean)) = (self.channels(), raw.get_mut(..dim)) {
-            rest_into(mean, features, channels.base_rest(dim));
+        if let (Some(channels), Some(mean)) = (self.channels(), raw.get_mut(..self.codebook.dim)) {
+            rest_into(mean, features, channels.base_rest(self.meta.dim));
         }
         Some(())
     }

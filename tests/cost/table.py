@@ -32,7 +32,7 @@ EMLEARN = "0.23.2"
 # of the plain C at -O2, and at opt-level s for the spectral shape. Channels have a limit of their own: views, logits and tails are code that a model of format 1.0
 # does not need, and a device that has none leaves it out by a feature.
 MOST_OVER_LEAST, STACK, CODEBOOK, LOADER, OVER_C = 1.05, 1728, 8 * 1024, 15 * 1024, 1.0
-CHANNELS, OVER_C_SMALL = 27 * 1024, 1.1
+CHANNELS, OVER_C_SMALL = 28 * 1024, 1.1
 # Instructions with weights of one byte over those with four.
 OVER_FLOAT = 1.25
 # Bytes of stack of the other calls on the motor's model. Loading builds a whole model before it goes to its place; a taught

@@ -54,13 +54,15 @@ impl<'a> Channels<'a> {
     }
 
     /// Scales and gain of the base's last axis, if that is a rest of `dim` values; else empty.
-    pub(crate) fn base_rest(&self, dim: usize) -> &'a [f32] {
-        take(self.rests.values, if self.rests.views & 1 == 1 { dim } else { 0 }).0
+    pub(crate) fn base_rest(&self, dim: u32) -> &'a [f32] {
+        let mut rests = self.rests;
+        rests.next(dim)
     }
 
     /// The local precisions of the base's `codes` codes, if it has any; else empty.
-    pub(crate) fn base_local(&self, codes: usize) -> &'a [f32] {
-        take(self.locals.values, if self.locals.views & 1 == 1 { codes } else { 0 }).0
+    pub(crate) fn base_local(&self, codes: u32) -> &'a [f32] {
+        let mut locals = self.locals;
+        locals.next(codes)
     }
 
     /// The views beside the base, in their order; `base` is the model's meta section.
@@ -68,14 +70,11 @@ impl<'a> Channels<'a> {
     pub(crate) fn views(&self, base: &Meta) -> impl Iterator<Item = View<'a>> + use<'a, '_> {
         let (inputs, bytes) = (base.inputs, base.has_bytes());
         let (mut rest, mut tails, mut weights) = (self.views, self.tails, self.weights);
-        let (_, mut rests) = take(self.rests.values, self.base_rest(base.dim as usize).len());
-        let (_, mut locals) = take(self.locals.values, self.base_local(base.codes as usize).len());
-        let (mut has_rest, mut is_local) = (self.rests.views, self.locals.views);
+        let (mut rests, mut locals) = (self.rests, self.locals);
+        rests.next(base.dim);
+        locals.next(base.codes);
         self.meta.views.iter().map(move |meta| {
-            (has_rest, is_local) = (has_rest >> 1, is_local >> 1);
-            let (own, local);
-            (local, locals) = take(locals, if is_local & 1 == 1 { meta.codes as usize } else { 0 });
-            (own, rests) = take(rests, if has_rest & 1 == 1 { meta.dim as usize } else { 0 });
+            let (own, local) = (rests.next(meta.dim), locals.next(meta.codes));
             (_, tails) = take(tails, TAIL_VALUES);
             let values;
             (values, weights) = take(weights, if bytes { (meta.dim * inputs) as usize } else { 0 });

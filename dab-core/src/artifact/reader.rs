@@ -370,7 +370,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Model<'_>, ArtifactError> {
         if local_views != 0 {
             channels.locals = Block::Local.values(local_words, local_views)?;
         }
-        let local = channels.base_local(codebook.len());
+        let local = channels.base_local(meta.codes);
         if !local.is_empty() {
             (codebook.precisions, codebook.layout) = (local, PrecisionLayout::Local);
         }

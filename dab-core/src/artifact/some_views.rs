@@ -14,6 +14,7 @@ use super::checks::Allowed;
 use super::error::{ArtifactError, Part};
 use super::reader::Parameters;
 use super::schema::{ChannelsMeta, CovarianceKind, Meta};
+use crate::linalg::dot::take;
 
 /// The incompatible-feature bit of rests.
 pub const REST: u32 = 1 << 5;
@@ -72,6 +73,7 @@ impl Block {
     }
 
     /// The block, checked value by value: no rest is negative, every precision positive.
+    #[inline(never)]
     pub(super) fn values(self, words: &[u8], views: u32) -> Result<SomeViews<'_>, ArtifactError> {
         let words: &[f32] = bytemuck::try_cast_slice(words).map_err(|_| ArtifactError::Misaligned)?;
         let count = words.len().saturating_sub(1);
@@ -83,7 +85,16 @@ impl Block {
     }
 }
 
-impl SomeViews<'_> {
+impl<'a> SomeViews<'a> {
+    /// The values of the first view, `size` of them if it has any; the others are left.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+    pub(crate) fn next(&mut self, size: u32) -> &'a [f32] {
+        let (own, rest) = take(self.values, if self.views & 1 == 1 { size as usize } else { 0 });
+        *self = Self { views: self.views >> 1, values: rest };
+        own
+    }
+
     /// The values, and which views have them, as a file ends with them; nothing if none has.
     #[cfg(feature = "alloc")]
     pub(super) fn to_bytes(self) -> alloc::vec::Vec<u8> {
