@@ -50,7 +50,7 @@ pub struct HeldOut {
 pub fn quantise(bytes: &[u8], held_out: &HeldOut) -> Result<Vec<u8>, SpecError> {
     let file = AlignedBytes::from(bytes);
     let model = file.model().map_err(SpecError::Refused)?;
-    let info = sections(file.as_slice()).map_err(SpecError::Refused)?.info;
+    let sections = sections(file.as_slice()).map_err(SpecError::Refused)?;
     let mut meta = model.meta.clone();
     meta.int8 = true;
     let mut params = Params::new(WeightKind::Int8);
@@ -74,7 +74,7 @@ pub fn quantise(bytes: &[u8], held_out: &HeldOut) -> Result<Vec<u8>, SpecError> 
             params.some_views = channels.rests.to_bytes();
             params.some_views.extend(channels.locals.to_bytes());
         }
-        params.features = sections(file.as_slice()).map_err(SpecError::Refused)?.features & (REST | LOCAL);
+        params.features = sections.features & (REST | LOCAL);
         if let (Some(old), Some((table, _))) = (&mut meta.ambiguity, model.ambiguity_calibration()) {
             *old = AmbiguityMeta {
                 points: push_table(&mut params, table, &held_out.ambiguities, f32::MIN)?,
@@ -83,7 +83,7 @@ pub fn quantise(bytes: &[u8], held_out: &HeldOut) -> Result<Vec<u8>, SpecError> 
             };
         }
     }
-    let mut bytes = answered(&mut meta, channels.as_ref(), &mut params, info, (answers, &vectors))?;
+    let mut bytes = answered(&mut meta, channels.as_ref(), &mut params, sections.info, (answers, &vectors))?;
     // What was taught lies in the latent space, and stays; so does the monitor, whose thresholds were tuned on the old scores.
     let info = read_info(file.as_slice()).map_err(SpecError::Refused)?;
     if let Some(taught) = model.taught() {
