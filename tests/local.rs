@@ -5,21 +5,19 @@
 mod three;
 
 use dab_core::Assessment;
-use dab_core::artifact::info::read_info;
 use dab_core::artifact::monitor::set_monitor;
 use dab_core::artifact::quantise::{HeldOut, quantise};
 use dab_core::artifact::schema::{
     CHANNELS, CovarianceKind, Form, INT8, LOCAL, MONITOR, MONITOR_WORDS, REST, TAUGHT,
 };
-use dab_core::artifact::taught::add_taught;
 use dab_core::artifact::writer::{ChannelsSpec, LocalSpec, Spec, SpecError, ViewSpec, WeightKind};
 use dab_core::artifact::{AlignedBytes, ArtifactError, Part};
 use dab_core::channels::ViewScore;
-use dab_core::codebook::{CodebookView, PrecisionLayout};
 use dab_core::divergence::kl;
 use dab_core::parts::{LARGEST, SMALLEST};
 use dab_tests::patch::{Parts, word};
 use dab_tests::specs::{Random, add_locals, add_rests, any, monitors, real, view};
+use dab_tests::taught;
 use dab_tests::total::answers;
 
 use self::three::{INPUTS, SIZES, exact, three};
@@ -170,20 +168,6 @@ fn encoded(bytes: &[u8], input: &[f32]) -> Vec<f32> {
     let file = AlignedBytes::from(bytes);
     let model = file.model().expect("a model");
     model.encode(input, &mut vec![f32::NAN; model.scratch_len()]).expect("an input").mean.into()
-}
-
-/// `file`, a model of three axes, taught one code of unit variance at `mean`.
-fn taught(file: &[u8], mean: &[f32]) -> Vec<u8> {
-    let codes = CodebookView {
-        dim: 3,
-        means: mean,
-        precisions: &[1.0; 3],
-        layout: PrecisionLayout::Diagonal,
-        log_dets: &[0.0],
-        priors: &[1.0],
-        alpha: 1.0,
-    };
-    add_taught(file, &codes, &read_info(file).expect("an info section")).expect("a taught model")
 }
 
 /// What was taught one code of three axes: mean, precision, log-determinant, count, α, and how many there are.

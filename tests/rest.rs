@@ -2,11 +2,9 @@
 
 use dab_core::artifact::quantise::{HeldOut, quantise};
 use dab_core::artifact::schema::{CHANNELS, CovarianceKind, Form, REST};
-use dab_core::artifact::taught::add_taught;
 use dab_core::artifact::writer::{ChannelsSpec, Codes, Head, RestSpec, Spec, SpecError, ViewSpec};
 use dab_core::artifact::{AlignedBytes, ArtifactError, Part};
 use dab_core::channels::{Tails, ViewScore};
-use dab_core::codebook::{CodebookView, PrecisionLayout};
 use dab_core::{Activation, Assessment};
 use dab_tests::patch::{Parts, seal, word};
 use dab_tests::specs::{Random, add_rests, any};
@@ -19,20 +17,6 @@ fn assess(bytes: &[u8], input: &[f32]) -> Assessment {
     let model = file.model().expect("a model");
     let mut scratch = vec![f32::NAN; model.scratch_len()];
     model.assess(input, &mut scratch).expect("an input")
-}
-
-/// `file`, a model of three axes, taught one code of unit variance at `mean`.
-fn taught(file: &[u8], mean: &[f32]) -> Vec<u8> {
-    let codes = CodebookView {
-        dim: 3,
-        means: mean,
-        precisions: &[1.0; 3],
-        layout: PrecisionLayout::Diagonal,
-        log_dets: &[0.0],
-        priors: &[1.0],
-        alpha: 1.0,
-    };
-    add_taught(file, &codes, &[]).expect("a taught model")
 }
 
 /// One code at 0 and two of `inputs` axes, e₀ and (e₁ + e₂) of other lengths; the rest is what is outside of them about `centre`.
@@ -154,7 +138,7 @@ fn teaching_lowers_what_lies_along_the_axes_and_leaves_the_rest() {
         let file = AlignedBytes::from(&*bytes);
         let model = file.model().expect("a model");
         let mean = model.encode(&input, &mut vec![0.0; model.scratch_len()]).expect("an input").mean.to_vec();
-        let taught = self::taught(&bytes, &mean);
+        let taught = dab_tests::taught(&bytes, &mean);
         let (before, after) = (assess(&bytes, &input), assess(&taught, &input));
         let last = 0.5 * mean[2] * mean[2];
         assert!(before.uncertainty > 150.0 && last > 20.0, "{before:?} {last}");
@@ -230,10 +214,10 @@ fn a_file_with_rests_says_so_and_keeps_them_with_bytes_and_codes_that_are_taught
         let mean = model.encode(&near, &mut scratch).expect("an input").mean.to_vec();
         let outside = model.encode(&moved, &mut scratch).expect("an input").mean.to_vec();
         let stays = 0.5 * outside[2] * outside[2];
-        let taught = self::taught(file, &mean);
+        let taught = dab_tests::taught(file, &mean);
         assert_eq!(taught[10], 3);
         assert!(assess(file, &near).uncertainty > 100.0 && assess(&taught, &near).uncertainty < 3.0);
-        let taught = self::taught(file, &outside);
+        let taught = dab_tests::taught(file, &outside);
         assert_eq!(assess(&taught, &moved).uncertainty, stays);
     }
 }
