@@ -219,7 +219,7 @@ pub fn run(
         };
         let (mut warnings, rows) = (description.warnings, description.rows);
         let classifier = Classifier::of(experiment.retrofit.as_ref());
-        for warning in useless(&task, &scores.test, classifier)
+        for warning in useless(&task, &scores.test, classifier, alarms::elsewhere(&evaluation.alarms))
             .into_iter()
             .chain(alarms::warnings(&evaluation.alarms, description.calibration.is_some()))
             .chain(parity.warning())
