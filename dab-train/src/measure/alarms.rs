@@ -110,7 +110,7 @@ impl AlarmRate {
     pub fn reached(&self) -> f64 {
         let all = self.held_out as f64 + 1.0;
         match below(self.nominal, all) / all {
-            reached if 1.1 * reached < self.nominal => reached,
+            reached if 1.5 * reached < self.nominal => reached,
             _ => self.nominal,
         }
     }
