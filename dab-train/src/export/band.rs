@@ -75,7 +75,7 @@ fn needed(error: f32, u: f32) -> f32 {
 }
 
 /// The smallest width that is enough for [`INTERVAL_SHARE`] of rows, counted as for a p-value, as a number that a file may have.
-fn quantile(mut needed: Vec<f32>) -> f32 {
+pub fn quantile(mut needed: Vec<f32>) -> f32 {
     needed.sort_by(f32::total_cmp);
     let rank = (INTERVAL_SHARE * (needed.len() + 1) as f64).ceil() as usize;
     let width = needed[rank.min(needed.len()) - 1];

@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     data::{Table, Targets, Task},
+    export::band,
     model::snapshot::Scores,
 };
 
@@ -39,9 +40,23 @@ pub struct Interval {
     /// Share of held-out targets inside it: what s was chosen for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_out: Option<f64>,
+    /// Mean half-width of the band over the test rows, for each target.
+    pub half_widths: Vec<f64>,
+    /// Half-width of a band that is as wide for every input and holds as many held-out targets, for each target.
+    pub constants: Vec<f64>,
     /// Where the noise-free function is known: its share inside ŷ ± 2 s u over test and OOD inputs together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub truth: Option<f64>,
+}
+
+impl Interval {
+    /// How wide the band is on average, in units of a band of one width: below 1, u knows where errors are small. The mean over
+    /// targets.
+    pub fn against_constant(&self) -> Option<f64> {
+        let ratios = self.half_widths.iter().zip(&self.constants).filter(|(_, constant)| **constant > 0.0);
+        let ratios: Vec<f64> = ratios.map(|(own, constant)| own / constant).collect();
+        (!ratios.is_empty()).then(|| ratios.iter().sum::<f64>() / ratios.len() as f64)
+    }
 }
 
 /// Measures of one run.
@@ -130,15 +145,34 @@ fn predictions(scores: &Scores, targets: usize) -> Table {
     Table { rows: scores.outputs.rows, cols: targets, values }
 }
 
+fn column(table: &Table, target: usize) -> Vec<f32> {
+    table.iter().map(|row| row[target]).collect()
+}
+
+/// Half-widths of bands that are as wide for every input, from the errors of held-out rows.
+fn constants(scores: &Scores, targets: &Table) -> Vec<f64> {
+    let predicted = predictions(scores, targets.cols);
+    let errors = |target: usize| {
+        let pairs = column(&predicted, target).into_iter().zip(column(targets, target));
+        pairs.map(|(p, y)| (p - y).abs()).collect()
+    };
+    (0..targets.cols).map(|target| f64::from(band::quantile(errors(target)))).collect()
+}
+
 /// Share of targets inside ŷ ± w u: of each target.
 fn inside(scores: &Scores, targets: &Table, widths: &[f32]) -> Vec<f64> {
     let predicted = predictions(scores, targets.cols);
-    let column = |table: &Table, target: usize| table.iter().map(|row| row[target]).collect::<Vec<f32>>();
     let share = |(target, &width): (usize, &f32)| {
         let half: Vec<f32> = scores.uncertainty.iter().map(|&u| half_width(width, u)).collect();
         regression::coverage(&column(&predicted, target), &half, &column(targets, target))
     };
     widths.iter().enumerate().map(share).collect()
+}
+
+/// Mean half-width of a band.
+fn mean_half_width(width: f32, uncertainty: &[f32]) -> f64 {
+    let half: Vec<f32> = uncertainty.iter().map(|&u| half_width(width, u)).collect();
+    mean(&half)
 }
 
 /// What bands of these widths hold. Every target has as many rows, so the share of all is the mean of theirs.
@@ -150,6 +184,8 @@ fn interval(scores: &TaskScores, widths: &[f32], targets: &Table, held_out: &Tab
         coverage: all(&test),
         coverages: if test.len() > 1 { test } else { Vec::new() },
         held_out: Some(all(&inside(&scores.held_out, held_out, widths))),
+        half_widths: widths.iter().map(|&width| mean_half_width(width, &scores.test.uncertainty)).collect(),
+        constants: constants(&scores.held_out, held_out),
         truth: None,
     }
 }
@@ -202,7 +238,29 @@ pub fn evaluate(
 
 #[cfg(test)]
 mod tests {
-    use super::median;
+    use super::{Interval, median};
+    use crate::{data::Table, model::snapshot::Scores};
+
+    #[test]
+    fn a_band_is_compared_with_one_of_a_single_width() {
+        let scores =
+            Scores { uncertainty: vec![1.0; 39], outputs: Table::column(vec![0.0; 39]), ..Scores::default() };
+        // 38 of 39 errors, counted as for a p-value: the second largest.
+        let targets = Table::column((1..40).map(|y| y as f32).collect());
+        assert_eq!(super::constants(&scores, &targets), [38.0]);
+        let of = |half_widths: &[f64], constants: &[f64]| Interval {
+            scales: Vec::new(),
+            coverage: 0.95,
+            coverages: Vec::new(),
+            held_out: None,
+            half_widths: half_widths.to_vec(),
+            constants: constants.to_vec(),
+            truth: None,
+        };
+        assert_eq!(of(&[3.0, 10.0], &[2.0, 20.0]).against_constant(), Some(1.0));
+        assert_eq!(of(&[3.0], &[2.0]).against_constant(), Some(1.5));
+        assert_eq!(of(&[3.0], &[0.0]).against_constant(), None, "errors of 0 have no width");
+    }
 
     #[test]
     fn an_even_number_of_values_has_two_in_the_middle() {

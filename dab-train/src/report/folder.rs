@@ -17,6 +17,7 @@ use super::{
     origin::Origin,
     own,
     subject::Subject,
+    words::Band,
 };
 use crate::{
     config::Experiment,
@@ -207,7 +208,7 @@ fn training_report(experiment: &Experiment, runs: &[Run], first: &Run) -> Result
         reasons: first.reasons.clone(),
         choice: first.choice.clone(),
         origin: Origin::of(experiment),
-        coverage: first.evaluation.interval.as_ref().map(|interval| interval.coverage),
+        band: first.evaluation.interval.as_ref().map(Band::of),
         notes: first.warnings.clone(),
         numbers: summarise(runs).into_iter().map(|(name, summary)| (name, summary.show(4))).collect(),
         settings: toml_pairs(&experiment.resolved()?),

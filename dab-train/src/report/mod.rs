@@ -57,8 +57,8 @@ pub struct Extras {
     pub origin: Origin,
     /// A figure that goes first: the curve of a regression.
     pub first: Option<Figure>,
-    /// Share of test targets in the band of a regression.
-    pub coverage: Option<f64>,
+    /// What the band of a regression holds.
+    pub band: Option<words::Band>,
     /// What is odd about the data.
     pub notes: Vec<String>,
     /// Numbers over all seeds.
@@ -178,7 +178,7 @@ fn facts(subject: &Subject, model: &Model<'_>, contests: Vec<Contest>, extras: &
         (_, _, Some((predicted, targets))) if !rows.is_empty() => {
             let rmse = Regression::new(&predicted, targets, None)?.rmse;
             let (worth, trivial) = worth::of_numbers(&predicted, targets);
-            Some(Skill::Error(rmse, trivial, extras.coverage, worth))
+            Some(Skill::Error(rmse, trivial, extras.band, worth))
         }
         _ => None,
     };

@@ -12,6 +12,7 @@ use super::{
 use crate::{
     measure::{
         alarms::AlarmRate,
+        evaluate::Interval,
         metrics::Positive,
         worth::{Classifier, Worth},
     },
@@ -22,17 +23,55 @@ use crate::{
 const WELL_FOUND: f64 = 0.8;
 /// An error that is smaller than the mean's by less than this share is hardly better.
 const SLIGHT: f64 = 0.05;
+/// A band is called too wide where it is so many times as wide as a constant one, on average.
+const WIDER: f64 = 1.1;
 /// Found strangers must be this many times the false alarms to be called found at all; so must errors.
 const TIMES: f64 = 2.0;
+
+/// What the band of a regression is worth.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Band {
+    /// Share of test targets in it.
+    pub coverage: f64,
+    /// Its mean half-width, in units of that of a band as wide for every input.
+    pub against_constant: Option<f64>,
+    /// The latter's half-width, where there is one target.
+    pub constant: Option<f64>,
+}
+
+impl Band {
+    pub fn of(interval: &Interval) -> Self {
+        let constant = match *interval.constants {
+            [one] => Some(one),
+            _ => None,
+        };
+        Self { coverage: interval.coverage, against_constant: interval.against_constant(), constant }
+    }
+
+    /// How much wider than a constant band it is on average, where that is clear.
+    fn excess(&self) -> Option<f64> {
+        self.against_constant.filter(|&ratio| ratio > WIDER)
+    }
+
+    fn words(&self) -> String {
+        let held = format!(" {} of the targets lie in the band ŷ ± 2su.", percent(self.coverage));
+        let Some(ratio) = self.excess() else { return held };
+        let constant = self.constant.map_or_else(String::new, |half| format!(" of ±{}", rounded(half)));
+        format!(
+            "{held} On average it is {ratio:.1} times as wide as a constant band{constant} for the same promise: here u tells \
+             strangers, not where errors are large, so take the constant one for familiar inputs."
+        )
+    }
+}
 
 /// How good the predictions are, beside predictions that ignore the input.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Skill {
     /// Share of right classes; share of the commonest class among the same rows; what that is worth.
     Accuracy(f64, f64, Worth),
-    /// Root mean square error; that of the best constant on the same rows; share of targets in the band, if there is one; what
+    /// Root mean square error; that of the best constant on the same rows; the band, if there is one; what
     /// that is worth.
-    Error(f64, f64, Option<f64>, Worth),
+    Error(f64, f64, Option<Band>, Worth),
 }
 
 impl Skill {
@@ -364,16 +403,17 @@ fn no_skill(skill: Skill, classifier: Classifier) -> Option<Answer> {
 }
 
 fn skill(skill: Skill) -> Answer {
+    let wide = matches!(skill, Skill::Error(_, _, Some(band), _) if band.excess().is_some());
     let slight = matches!(skill, Skill::Error(rmse, trivial, ..) if rmse > (1.0 - SLIGHT) * trivial);
     let tone = match skill.worth() {
-        Worth::Clear if slight => Tone::Mixed,
+        Worth::Clear if slight || wide => Tone::Mixed,
         Worth::Clear => Tone::Good,
         Worth::Unknown => Tone::Unknown,
         Worth::Nothing => Tone::Bad,
     };
     let few = match tone {
         Tone::Unknown => " These test rows cannot tell whether that is better.",
-        Tone::Mixed => " That is hardly better.",
+        Tone::Mixed if slight => " That is hardly better.",
         _ => "",
     };
     let (short, words) = match skill {
@@ -384,15 +424,12 @@ fn skill(skill: Skill) -> Answer {
                 percent(commonest)
             ),
         ),
-        Skill::Error(rmse, trivial, coverage, _) => (
+        Skill::Error(rmse, trivial, band, _) => (
             format!("±{}", rounded(rmse)),
             format!(
                 "root mean square error; always predicting the mean has {}.{few}{}",
                 rounded(trivial),
-                coverage.map_or_else(String::new, |c| format!(
-                    " {} of the targets lie in the band ŷ ± 2su.",
-                    percent(c)
-                ))
+                band.map_or_else(String::new, |band| band.words())
             ),
         ),
     };

@@ -41,6 +41,27 @@ fn good() -> Facts {
     }
 }
 
+fn band(against_constant: f64) -> Band {
+    Band { coverage: 0.94, against_constant: Some(against_constant), constant: Some(101.0) }
+}
+
+#[test]
+fn a_band_that_is_wider_than_a_constant_one_is_told() {
+    let of =
+        |ratio| Facts { skill: Some(Skill::Error(54.0, 77.3, Some(band(ratio)), Worth::Clear)), ..good() };
+    let wide = "1.5 times as wide as a constant band of ±101";
+    says(&of(1.5), &["94 % of the targets lie in the band", wide, "take the constant one"]);
+    assert!(!told(&of(1.5)).contains("hardly better"));
+    assert!(!told(&of(1.0)).contains("constant"));
+    let tone = |facts: &Facts| {
+        answers(facts)
+            .into_iter()
+            .find(|answer| answer.question.contains("predictions"))
+            .map(|answer| answer.tone)
+    };
+    assert_eq!((tone(&of(1.5)), tone(&of(1.0))), (Some(Tone::Mixed), Some(Tone::Good)));
+}
+
 fn told(facts: &Facts) -> String {
     let all = answers(facts);
     let each: Vec<String> = all.iter().map(|a| format!("{} {} {}", a.question, a.short, a.words)).collect();
@@ -144,7 +165,7 @@ fn what_is_no_better_than_guessing_is_said_first() {
     let facts = Facts { skill: Some(Skill::Accuracy(0.11, 0.13, Worth::Nothing)), ..good() };
     let first = headline(&answers(&facts));
     assert!(first.starts_with("Its classes are no better than guessing: do not use them; "), "{first}");
-    let facts = Facts { skill: Some(Skill::Error(80.6, 77.3, Some(0.94), Worth::Nothing)), ..good() };
+    let facts = Facts { skill: Some(Skill::Error(80.6, 77.3, Some(band(1.0)), Worth::Nothing)), ..good() };
     says(
         &facts,
         &[
