@@ -40,6 +40,11 @@ pub enum Calibration<'a> {
 }
 
 impl Calibration<'_> {
+    /// How many unseen rows there have to be for tables of `rows`: the first of every [`SHAPING`] shapes the tails.
+    pub const fn rows_for(rows: usize) -> usize {
+        rows + rows.div_ceil(SHAPING - 1)
+    }
+
     /// The rows that the tables are made of.
     pub fn table(self) -> Table {
         match self {
