@@ -18,14 +18,12 @@ fn save(folder: &Path, name: &str, more: &str, cells: impl Fn(usize) -> String) 
 
 /// What `dab fit` says of a file on standard error.
 fn fit(folder: &Path, args: &str) -> std::process::Output {
-    say(
-        folder,
-        &format!("fit --fast --no-baselines --quiet --force --set data.held_out=0.45 --out out {args}"),
-    )
+    let usual = "fit --fast --no-baselines --quiet --force --set data.held_out=0.45 --out out";
+    say(folder, format!("{usual} {args}").trim_end())
 }
 
 fn refused(folder: &Path, args: &str) -> String {
-    let said = refusal(&fit(folder, args), 1);
+    let said = refusal(&fit(folder, args), 1).trim_end().to_owned();
     assert!(!folder.join("out").exists(), "{args} left something behind");
     said
 }

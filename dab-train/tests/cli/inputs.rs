@@ -104,10 +104,11 @@ fn the_folder_of_a_run_stands_for_its_model() {
             ["out/model.dab", "out"].map(|model| text(say(&folder, &call.replace("MODEL", model))));
         assert_eq!(by_file.replace("out/model.dab", "out"), by_folder, "{call}");
     }
+    std::fs::create_dir(folder.join("empty")).unwrap();
     for call in calls {
-        let said = refusal(&say(&folder, &call.replace("MODEL", ".")), 1);
+        let said = refusal(&say(&folder, &call.replace("MODEL", "empty")), 1);
         assert!(
-            said.contains(". is a folder without model.dab: name a model file, or a run's folder"),
+            said.contains("empty is a folder without model.dab: name a model file, or a run's folder"),
             "{call}: {said}"
         );
     }
@@ -127,7 +128,7 @@ fn quantise_tells_what_the_weights_change_apart_from_a_new_table() {
     let folder = folder("inputs-quantise");
     rows(&folder);
     text(say(&folder, &format!("{FIT} --out out --set data.held_out=0.3")));
-    let said = |args: &str| text(say(&folder, &format!("quantise out --data rows.csv {args}")));
+    let said = |args: &str| text(say(&folder, format!("quantise out --data rows.csv {args}").trim_end()));
     // Strangers as the held-out rows: then everything is familiar.
     let (plain, anew) = (said(""), said("--calibration far.csv -o small.dab"));
     let line = |text: &str, start: &str| {
