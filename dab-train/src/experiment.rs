@@ -23,7 +23,10 @@ use dab_core::artifact::AlignedBytes;
 use crate::{
     choose::Choice,
     config::{Experiment, OutputVariance, Weights, retrofit::Beside},
-    data::{self, DataConfig, Description, Loaded, Seen, Table, Targets, Task, sources::clusters},
+    data::{
+        self, DataConfig, Description, Loaded, Seen, Table, Targets, Task,
+        sources::{clusters, features::CALIBRATED},
+    },
     error::Error,
     export::{artifact, backbone, band, int8, retrofit},
     learn::{
@@ -277,9 +280,9 @@ fn description(experiment: &Experiment, loaded: &Loaded) -> Description {
             if shaped && rows.rows > 0 {
                 let left = retrofit::Calibration::Unseen(rows).table().rows;
                 let called = "rows that calibrate, beside a quarter that shapes the scores";
-                description.calibrated_by(left, called, task);
+                description.calibrated_by(left, called, retrofit::Calibration::rows_for(CALIBRATED), task);
             } else if let Some(rows) = description.calibration.as_ref().map(|rows| rows.rows) {
-                description.calibrated_by(rows, "calibration rows", task);
+                description.calibrated_by(rows, "calibration rows", CALIBRATED, task);
             }
             if let DataConfig::Features(files) = &experiment.data
                 && files.calibration.is_some()

@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 use super::{
     input::{InputArgs, RateArgs},
-    pictures::{NetworkArgs, Place, are_pictures},
+    pictures::{NetworkArgs, are_pictures},
+    place::Place,
     sensors::{SensorArgs, Sensors},
     text::{self, bar, number, rounded},
 };
@@ -49,7 +50,7 @@ pub struct Args {
     network: NetworkArgs,
 
     /// Which row of data, counting from 1
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = row)]
     row: u64,
 
     /// How many inputs, codes and dimensions to show
@@ -59,6 +60,11 @@ pub struct Args {
     /// Write JSON, complete and in full precision
     #[arg(long)]
     json: bool,
+}
+
+/// The number of a row.
+fn row(text: &str) -> Result<u64, String> {
+    text.parse().ok().filter(|&row| row > 0).ok_or_else(|| "a whole number; rows count from 1".to_owned())
 }
 
 /// All that is known about one input.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
-use super::input::check_apart;
+use super::{input::check_apart, place::Place};
 use crate::{
     export::{
         c_source::{c_source, check_name},
@@ -26,7 +26,7 @@ use crate::{
   dab export model.dab --c model.c                     cc main.c libdab.a; main.c includes model.c
   dab export arm.dab --c arm.c --header arm.h --name arm")]
 pub struct Args {
-    /// The model file
+    /// The model file, or the folder of a run
     #[arg(value_name = "MODEL.dab")]
     model: PathBuf,
 
@@ -46,9 +46,10 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<()> {
     let name = &args.name;
     check_name(name)?;
-    check_apart(&args.c, [&args.model])?;
-    args.header.iter().try_for_each(|header| check_apart(header, [&args.model]))?;
-    let artifact = ModelFile::open(&args.model)?;
+    let place = Place::new(&args.model)?;
+    check_apart(&args.c, [&place.model])?;
+    args.header.iter().try_for_each(|header| check_apart(header, [&place.model]))?;
+    let artifact = ModelFile::open(&place.model)?;
     let model = artifact.model()?;
     // Firmware must not learn at boot what can be known here.
     model

@@ -12,7 +12,8 @@ use zip::{ZipWriter, write::SimpleFileOptions};
 
 use super::{
     input::check_apart,
-    pictures::{Eye, NetworkArgs, Place},
+    pictures::{Eye, NetworkArgs},
+    place::Place,
     score::is_named_parquet,
     text::plural,
 };

@@ -82,7 +82,7 @@ pub struct Args {
     #[arg(long, default_value = "128K", value_name = "SIZE", conflicts_with = "learn")]
     flash: Flash,
     /// Seconds that choosing may take; then the best so far is taken. Not with --learn
-    #[arg(long, value_name = "SECONDS", conflicts_with = "learn")]
+    #[arg(long, value_name = "SECONDS", conflicts_with = "learn", value_parser = seconds)]
     time: Option<f64>,
     /// Choose nothing: take fixed views
     #[arg(long, conflicts_with_all = ["learn", "time"])]
@@ -188,6 +188,11 @@ pub(super) fn ood_sets(given: &[String]) -> Result<Vec<Ood>> {
         ood.push(Ood { name, file: absolute(file)? });
     }
     Ok(ood)
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|seconds: &f64| *seconds >= 0.0);
+    number.ok_or_else(|| "a number of seconds, such as 5".to_owned())
 }
 
 /// A size of flash, or no limit.

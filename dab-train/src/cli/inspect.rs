@@ -10,6 +10,7 @@ use dab_core::{Activation, Model};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::place::Place;
 use super::text::{self, bar, grouped, number, plural, rounded};
 use crate::export::{band, model_file::ModelFile};
 use crate::measure::stream::file::MonitorFile;
@@ -31,7 +32,7 @@ const FEW: usize = 8;
   dab inspect model.dab --all                    # every code
   dab inspect model.dab --json | jq .calibration")]
 pub struct Args {
-    /// The model file
+    /// The model file, or the folder of a run
     #[arg(value_name = "MODEL.dab")]
     model: PathBuf,
 
@@ -45,7 +46,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    let artifact = ModelFile::open(&args.model)?;
+    let artifact = Place::open(&args.model)?;
     let model = artifact.model()?;
     if args.json {
         return super::print(&format!("{:#}\n", describe_json(&artifact, &model)));

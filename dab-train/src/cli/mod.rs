@@ -17,6 +17,7 @@ mod inspect;
 mod monitor;
 mod pack;
 mod pictures;
+mod place;
 mod progress;
 mod quantise;
 mod report;

@@ -27,7 +27,7 @@ use crate::{
         resnet::{Architecture, ResNet},
         weights::Weights,
     },
-    report::folder::{BACKBONE, EXPERIMENT, MODEL},
+    report::folder::{BACKBONE, EXPERIMENT},
     support::device::DeviceChoice,
 };
 
@@ -74,37 +74,6 @@ fn colours(text: &str) -> Result<[f32; 3], String> {
     let numbers: Option<Vec<f32>> = text.split(',').map(|number| number.trim().parse().ok()).collect();
     let three = numbers.and_then(|numbers| <[f32; 3]>::try_from(numbers).ok());
     three.filter(|three| three.iter().all(|x| x.is_finite())).ok_or("three numbers, as in 0.5,0.5,0.5".into())
-}
-
-/// A model file, and the folder of the run that it may be in.
-pub struct Place {
-    pub model: PathBuf,
-    pub folder: PathBuf,
-}
-
-impl Place {
-    /// `given` is a model file or the folder of a run.
-    pub fn new(given: &Path) -> Result<Self> {
-        if !given.is_dir() {
-            let beside = given.parent().filter(|parent| !parent.as_os_str().is_empty());
-            return Ok(Self { model: given.into(), folder: beside.unwrap_or(Path::new(".")).into() });
-        }
-        let model = given.join(MODEL);
-        if !model.is_file() {
-            let seeds = std::fs::read_dir(given).into_iter().flatten().flatten().map(|entry| entry.path());
-            let seed = seeds.filter(|path| path.join(MODEL).is_file()).min();
-            match seed {
-                Some(seed) => {
-                    bail!("{} holds several runs: name one, as in {}", given.display(), seed.display())
-                }
-                None => bail!(
-                    "{} is a folder without {MODEL}: name a model file, or a run's folder",
-                    given.display()
-                ),
-            }
-        }
-        Ok(Self { model, folder: given.into() })
-    }
 }
 
 /// Whether inputs are pictures: files, folders, or arrays of images.

@@ -7,7 +7,8 @@ use anyhow::{Context, Result, ensure};
 
 use super::{
     input::{self, TextArgs, check_apart},
-    text::{grouped, plural, rounded},
+    place::Place,
+    text::{grouped, rounded},
 };
 use crate::{
     data::Table,
@@ -32,7 +33,7 @@ use crate::{
   dab quantise model.dab --data familiar.npy --ood strangers=noise.npy -o small.dab
   dab quantise model.dab --data test.npy --calibration held_out.npy -o small.dab")]
 pub struct Args {
-    /// The model file
+    /// The model file, or the folder of a run
     #[arg(value_name = "MODEL.dab")]
     model: PathBuf,
     /// Familiar rows: x.npy, x.npz:key or x.csv
@@ -52,13 +53,14 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    let file = ModelFile::open(&args.model)?;
+    let place = Place::new(&args.model)?;
+    let file = ModelFile::open(&place.model)?;
     let name = args.model.display();
     let (inputs, int8) = (file.model()?.shape().inputs, file.model()?.meta().int8);
     ensure!(!int8, "`{name}` has weights of one byte already");
     let sets = super::fit::ood_sets(&args.ood)?;
     if let Some(output) = &args.output {
-        check_apart(output, [&args.model])?;
+        check_apart(output, [&place.model])?;
         let rows = std::iter::once(&args.data).chain(&args.calibration);
         check_apart(output, rows.chain(sets.iter().map(|set| &set.file)))?;
     }
@@ -66,25 +68,32 @@ pub fn run(args: &Args) -> Result<()> {
     let data = rows(&args.data)?;
     let ood = sets.into_iter().map(|set| Ok((set.name, rows(&set.file)?))).collect::<Result<Vec<_>>>()?;
     let held_out = args.calibration.as_deref().map(rows).transpose()?;
-    let bytes = int8::quantised(file.bytes(), held_out.as_ref()).with_context(|| format!("`{name}`"))?;
-    let said = table(&file, &bytes, &data, &ood, held_out.is_some())?;
+    let quantised =
+        |rows: Option<&Table>| int8::quantised(file.bytes(), rows).with_context(|| format!("`{name}`"));
+    let bytes = quantised(None)?;
+    let anew = held_out.as_ref().map(|rows| quantised(Some(rows))).transpose()?;
+    let said = table(&file, &bytes, anew.as_deref(), &data, &ood)?;
     if let Some(output) = &args.output {
-        save(output, &bytes)?;
+        save(output, anew.as_ref().unwrap_or(&bytes))?;
     }
     super::print(&said)
 }
 
+fn share(part: usize, whole: usize) -> f64 {
+    100.0 * part as f64 / whole.max(1) as f64
+}
+
+/// `bytes` has the old calibration table, `anew` the same weights and one of held-out rows.
 fn table(
     file: &ModelFile,
     bytes: &[u8],
+    anew: Option<&[u8]>,
     data: &Table,
     ood: &[(String, Table)],
-    calibrated: bool,
 ) -> Result<String> {
     let mut t = String::new();
     let change = int8::compare(file.bytes(), bytes, data)?;
-    let share = |part: usize, whole: usize| 100.0 * part as f64 / whole.max(1) as f64;
-    let (before, after) = (file.bytes().len(), bytes.len());
+    let (before, after) = (file.bytes().len(), anew.unwrap_or(bytes).len());
     let percent = share(after, before);
     writeln!(
         t,
@@ -105,20 +114,19 @@ fn table(
         rounded(at(1.0)),
         rounded(change.median)
     )?;
-    let rows = plural(data.rows as u64, "row");
-    if let (Some(verdicts), Some((were, lost))) = (change.verdicts, change.familiar) {
-        let percent = share(verdicts, data.rows);
-        writeln!(t, "verdicts        {} of {rows} change, {percent:.2} %", grouped(verdicts as u64))?;
-        let percent = share(lost, were);
-        writeln!(
-            t,
-            "                of {} familiar ones {lost} are no more, {percent:.2} %",
-            grouped(were as u64)
-        )?;
-        let table = if calibrated { "made anew of --calibration" } else { "the old one: see --calibration" };
-        writeln!(t, "table           {table}")?;
-    } else {
-        writeln!(t, "verdicts        the model has no calibration table")?;
+    match verdicts(&change, data.rows) {
+        Some(changed) => {
+            let by = if anew.is_some() { "by the weights alone: " } else { "" };
+            writeln!(t, "verdicts        {by}{changed}")?;
+            match anew.map(|anew| int8::compare(bytes, anew, data)).transpose()? {
+                Some(by_table) => {
+                    let changed = verdicts(&by_table, data.rows).unwrap_or_default();
+                    writeln!(t, "table           made anew of --calibration; by it alone: {changed}")?;
+                }
+                None => writeln!(t, "table           the old one: see --calibration")?,
+            }
+        }
+        None => writeln!(t, "verdicts        the model has no calibration table")?,
     }
     if file.model()?.monitor_config().is_some() {
         writeln!(
@@ -133,4 +141,18 @@ fn table(
         writeln!(t, "AUROC {name:<9} {before:.4} → {after:.4}, {:+.4}", after - before)?;
     }
     Ok(t)
+}
+
+/// How many of so many rows have another verdict, in two lines; `None` without a calibration table.
+fn verdicts(change: &int8::Change, rows: usize) -> Option<String> {
+    let (changed, (were, lost)) = (change.verdicts?, change.familiar?);
+    let [all, familiar] = [rows, were].map(|count| grouped(count as u64));
+    Some(format!(
+        "{} of {all} rows change, {:.2} %\n{:16}of {familiar} familiar ones {} are no more, {:.2} %",
+        grouped(changed as u64),
+        share(changed, rows),
+        "",
+        grouped(lost as u64),
+        share(lost, were)
+    ))
 }

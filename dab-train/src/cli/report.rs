@@ -8,6 +8,7 @@ use dab_core::Task;
 use super::{
     fit,
     input::{self, RateArgs, TextArgs, check_apart},
+    place::Place,
 };
 use crate::{
     data::{
@@ -38,7 +39,7 @@ use crate::{
   dab report model.dab --data test.npy --doubtful 0.02 --unfamiliar 0.005
   dab report model.dab --data test.csv --targets test.csv:strength")]
 pub struct Args {
-    /// The model file
+    /// The model file, or the folder of a run
     #[arg(value_name = "MODEL.dab")]
     model: PathBuf,
     /// Fresh rows of the kind that the model knows
@@ -69,11 +70,12 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    let file = args.rates.apply(ModelFile::open(&args.model)?)?;
+    let place = Place::new(&args.model)?;
+    let file = args.rates.apply(ModelFile::open(&place.model)?)?;
     let model = file.model()?;
     let shape = model.shape();
     let answers = args.labels.as_ref().or(args.targets.as_ref());
-    check_apart(&args.output, [&args.model])?;
+    check_apart(&args.output, [&place.model])?;
     check_apart(
         &args.output,
         std::iter::once(&args.data).chain(answers).chain(&args.train).chain(&args.train_labels),
@@ -85,7 +87,7 @@ pub fn run(args: &Args) -> Result<()> {
         (Some(labels), _) => {
             ensure!(
                 shape.task == Some(Task::Classification),
-                "--labels needs a model of classes, `{}` has none",
+                "--labels needs a model of classes, `{}` has none: give the numbers that it should predict, with --targets",
                 args.model.display()
             );
             Some(classes(&file, shape.outputs, labels, text)?)
@@ -93,7 +95,7 @@ pub fn run(args: &Args) -> Result<()> {
         (None, Some(targets)) => {
             ensure!(
                 shape.task == Some(Task::Regression),
-                "--targets needs a regression, `{}` is none",
+                "--targets needs a regression, `{}` is none: give classes, with --labels",
                 args.model.display()
             );
             let (table, _) = files::table(&FilePart::parse(targets).written(text), &[])?;

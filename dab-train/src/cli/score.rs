@@ -31,7 +31,8 @@ use self::{
 };
 use super::{
     input::{InputArgs, RateArgs, check_apart},
-    pictures::{NetworkArgs, Place, are_pictures},
+    pictures::{NetworkArgs, are_pictures},
+    place::Place,
     progress::styled,
     text::plural,
 };

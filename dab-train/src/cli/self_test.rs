@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use dab_core::isa::Baseline;
 
-use super::text;
-use crate::{export::model_file::ModelFile, support::simd::Widest};
+use super::{place::Place, text};
+use crate::support::simd::Widest;
 
 /// Check that a model gives its recorded answers here, bit for bit.
 ///
@@ -19,13 +19,13 @@ use crate::{export::model_file::ModelFile, support::simd::Widest};
   dab self-test model.dab
   dab self-test model.dab && dab score model.dab inputs.csv")]
 pub struct Args {
-    /// The model file
+    /// The model file, or the folder of a run
     #[arg(value_name = "MODEL.dab")]
     model: PathBuf,
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    let artifact = ModelFile::open(&args.model)?;
+    let artifact = Place::open(&args.model)?;
     let model = artifact.model()?;
     let name = args.model.display();
     let mut scratch = vec![0.0; model.scratch_len()];

@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::{
     input::{InputArgs, check_apart, each_row},
+    place::Place,
     text::{plural, rounded},
 };
 use crate::{
@@ -33,7 +34,7 @@ use crate::{
   dab score model2.dab faults.csv               # what must still alarm
   dab inspect model2.dab                        # what it was taught")]
 pub struct Args {
-    /// The model file
+    /// The model file, or the folder of a run
     #[arg(value_name = "MODEL.dab")]
     model: PathBuf,
 
@@ -54,8 +55,9 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    check_apart(&args.output, args.input.inputs.iter().chain([&args.model]))?;
-    let artifact = ModelFile::open(&args.model)?;
+    let place = Place::new(&args.model)?;
+    check_apart(&args.output, args.input.inputs.iter().chain([&place.model]))?;
+    let artifact = ModelFile::open(&place.model)?;
     let model = artifact.model()?;
     ensure!((1..=MAX_CODES).contains(&args.codes), "--codes {}: 1 to {MAX_CODES} are possible", args.codes);
     let dim = model.shape().dim;

@@ -19,9 +19,10 @@ use npyz::{DType, NpyFile, NpyHeader, Order, TypeChar};
 use zip::ZipArchive;
 
 use super::{
+    columns::{check_once, no_column},
     listed,
     rows::{
-        Header, TextFormat,
+        BadRow, Header, TextFormat,
         csv::Text,
         npy::{Scalar, header},
         parquet,
@@ -125,6 +126,10 @@ pub fn table(source: &FilePart, without: &[&str]) -> Result<(Table, Vec<String>)
         Format::Npy | Format::Npz => (read_array(source, array)?, Vec::new()),
         Format::Csv => csv_table(source, without)?,
         Format::Parquet => {
+            let columns = parquet_columns(source)?;
+            if source.part.is_none() {
+                check_once(&source.path, columns.iter().filter(|name| !without.contains(&name.as_str())))?;
+            }
             let read = parquet::table(&source.path, source.part.as_deref(), without);
             let (values, names, cols) = read.with_context(|| what.clone())?;
             (Table::new(values.len() / cols.max(1), cols, values)?, names)
@@ -145,10 +150,17 @@ pub fn columns(source: &FilePart) -> Result<Vec<String>> {
     Ok(match source.format()? {
         Format::Npy | Format::Npz => Vec::new(),
         Format::Csv => open_text(source)?.header.unwrap_or_default(),
-        Format::Parquet => {
-            parquet::columns(&source.path).with_context(|| source.path.display().to_string())?
-        }
+        Format::Parquet => parquet_columns(source)?,
     })
+}
+
+/// The names of the columns of a Parquet file, which has the one that the source names.
+fn parquet_columns(source: &FilePart) -> Result<Vec<String>> {
+    let names = parquet::columns(&source.path).with_context(|| source.path.display().to_string())?;
+    match &source.part {
+        Some(part) if !names.contains(part) => Err(no_column(&source.path, part, &names)),
+        _ => Ok(names),
+    }
 }
 
 /// Class labels, one per row.
@@ -157,6 +169,7 @@ pub fn labels(source: &FilePart) -> Result<Labels> {
     match source.format()? {
         Format::Npy | Format::Npz => read_array(source, array_labels),
         Format::Parquet => {
+            parquet_columns(source)?;
             parquet::words(&source.path, source.part.as_deref()).and_then(Labels::of_words).with_context(here)
         }
         Format::Csv => {
@@ -447,9 +460,14 @@ fn csv_column(text: &Text, source: &FilePart) -> Result<usize> {
         );
         return Ok(0);
     };
-    let Some(names) = &text.header else { bail!("{here}: no column {part}; it has no header line") };
+    let Some(names) = &text.header else {
+        bail!(
+            "`{here}` has no column `{part}`, because it has no row of names: --header yes takes its first row as names"
+        )
+    };
+    check_once(&source.path, names.iter().filter(|name| *name == part))?;
     let place = names.iter().position(|name| name == part);
-    place.ok_or_else(|| anyhow!("{here}: no column {part}; {}{}", names.join(", "), separated(text)))
+    place.ok_or_else(|| anyhow!("{}{}", no_column(&source.path, part, names), separated(text)))
 }
 
 fn csv_table(source: &FilePart, without: &[&str]) -> Result<(Table, Vec<String>)> {
@@ -460,13 +478,19 @@ fn csv_table(source: &FilePart, without: &[&str]) -> Result<(Table, Vec<String>)
         Some(_) => vec![csv_column(&text, source)?],
         None => (0..text.columns).filter(|column| !dropped(column)).collect(),
     };
+    check_once(&source.path, wanted.iter().filter_map(|&column| names.get(column)))?;
     let (mut rows, mut values) = (0, Vec::new());
+    let refused = |bad: BadRow, text: &Text| {
+        let here = source.path.display();
+        match separated(text) {
+            // What is wrong with the value may have a remedy, which the caller knows.
+            hint if hint.is_empty() => Error::new(bad).context(here.to_string()),
+            hint => anyhow!("{here}: {bad}{hint}"),
+        }
+    };
     while next_row(&mut text, source)? {
         for &column in &wanted {
-            values.push(
-                text.number(column)
-                    .map_err(|bad| anyhow!("{}: {bad}{}", source.path.display(), separated(&text)))?,
-            );
+            values.push(text.number(column).map_err(|bad| refused(bad, &text))?);
         }
         rows += 1;
     }

@@ -9,6 +9,7 @@
 //! `test` never holds an OOD example, also in the generated demo, whose grid is cut at the edge of
 //! the training range: in-against-out metrics need clean sides.
 
+pub(crate) mod columns;
 pub(crate) mod copies;
 mod description;
 pub(crate) mod files;
@@ -347,15 +348,26 @@ impl Task {
                 warnings.push(format!("no training example of class {}", listed(&absent)));
             }
         }
-        if let Some((columns, one)) = constant_columns(&self.train.inputs, names) {
-            let (s, carry) = if one { ("", "carries") } else { ("s", "carry") };
-            warnings.push(format!("constant input column{s} {columns} {carry} no information"));
+        let constant = constant_columns(&self.train.inputs);
+        if !constant.is_empty() {
+            let (s, carry) = if constant.len() == 1 { ("", "carries") } else { ("s", "carry") };
+            let columns = columns_called(&constant, names);
+            // Columns of a user's own file, whose rows are numbered, can be left out.
+            let own = Some(&constant).filter(|all| !described.rows.train.is_empty() && all.len() <= LISTED);
+            let called = own.and_then(|all| all.iter().map(|&j| names.get(j)).collect::<Option<Vec<_>>>());
+            let option = called.and_then(|names| columns::without(&names));
+            let advice = option.map_or_else(String::new, |option| {
+                format!(": leave {} out with {option}", if constant.len() == 1 { "it" } else { "them" })
+            });
+            warnings.push(format!("constant input column{s} {columns} {carry} no information{advice}"));
         }
         warnings.extend(self.offsets(names));
         if let Targets::Regression(targets) = &self.train.targets
-            && let Some((columns, one)) = constant_columns(targets, &[])
+            && let constant = constant_columns(targets)
+            && !constant.is_empty()
         {
-            let (s, are, them) = if one { ("", "is", "it") } else { ("s", "are", "them") };
+            let (s, are, them) = if constant.len() == 1 { ("", "is", "it") } else { ("s", "are", "them") };
+            let columns = columns_called(&constant, &[]);
             warnings
                 .push(format!("target column{s} {columns} {are} constant: nothing is learnt from {them}"));
         }
@@ -464,12 +476,10 @@ pub(crate) fn count_labels(labels: &[u32], classes: usize) -> Vec<usize> {
     counts
 }
 
-/// The columns that never change, counted from 1 and by name, in words, and whether it is one; `None` where every one does.
-fn constant_columns(table: &Table, names: &[String]) -> Option<(String, bool)> {
+/// The places of the columns that never change.
+fn constant_columns(table: &Table) -> Vec<usize> {
     let stats = table.column_stats();
-    let constant: Vec<usize> =
-        (0..stats.len()).filter(|&j| stats[j].is_constant() && !stats[j].has_offset()).collect();
-    (!constant.is_empty()).then(|| (columns_called(&constant, names), constant.len() == 1))
+    (0..stats.len()).filter(|&j| stats[j].is_constant() && !stats[j].has_offset()).collect()
 }
 
 /// The first of some items, and how many more there are.

@@ -27,9 +27,18 @@ fn parse(bytes: &[u8]) -> Result<Affine> {
     );
     let tensors = Tensors::new(file);
     let weight = tensors.require(&weights[0], "[classes, inputs]", "")?;
-    let (classes, _) = weight.matrix("[classes, inputs]", "save the matrix that multiplies the features")?;
+    let (classes, inputs) =
+        weight.matrix("[classes, inputs]", "save the matrix that multiplies the features")?;
     let prefix = weights[0].strip_suffix("weight").unwrap_or_default();
-    let bias = tensors.vector(&format!("{prefix}bias"), classes, "one number a class")?;
+    let name = format!("{prefix}bias");
+    if let Some(bias) = tensors.get(&name)?
+        && bias.shape == [inputs]
+        && inputs != classes
+    {
+        let expected = format!("[{inputs} classes, {classes} inputs], because `{name}` has {inputs} numbers");
+        return Err(weight.misshapen(&expected, "transpose it").into());
+    }
+    let bias = tensors.vector(&name, classes, "one number a class")?;
     Ok(Affine { weight: weight.narrow()?, bias: bias.unwrap_or_else(|| vec![0.0; classes]) })
 }
 
@@ -64,7 +73,16 @@ mod tests {
             said(&[("a.weight", vec![2, 3]), ("b.weight", vec![2, 3])]).contains("2 tensors called weight")
         );
         assert!(said(&[("weight", vec![6])]).contains("[classes, inputs]"));
-        assert!(said(&[("weight", vec![2, 3]), ("bias", vec![3])]).contains("bias"));
+        assert!(
+            said(&[("weight", vec![2, 3]), ("bias", vec![4])]).contains("`bias` has shape [4], expected [2]")
+        );
+        // Keras stores it the other way round.
+        let turned = said(&[("fc.weight", vec![64, 8]), ("fc.bias", vec![8])]);
+        assert!(
+            turned.contains("`fc.weight` has shape [64, 8], expected [8 classes, 64 inputs]")
+                && turned.ends_with("transpose it"),
+            "{turned}"
+        );
         assert!(format!("{:#}", parse(b"words").unwrap_err()).contains("no safetensors file"));
     }
 }

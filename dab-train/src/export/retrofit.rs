@@ -40,6 +40,11 @@ pub enum Calibration<'a> {
 }
 
 impl Calibration<'_> {
+    /// How many unseen rows there have to be for tables of `rows`: the first of every [`SHAPING`] shapes the tails.
+    pub const fn rows_for(rows: usize) -> usize {
+        rows + rows.div_ceil(SHAPING - 1)
+    }
+
     /// The rows that the tables are made of.
     pub fn table(self) -> Table {
         match self {
@@ -440,6 +445,14 @@ mod tests {
             (75, unseen.inputs.row(1), unseen.inputs.row(5))
         );
         assert_eq!(Calibration::HeldOut(&unseen.inputs).table(), unseen.inputs);
+        for rows in 1..70 {
+            let left = |given: usize| {
+                let given = Table { rows: given, ..unseen.inputs.clone() };
+                Calibration::Unseen(&given).table().rows
+            };
+            let given = Calibration::rows_for(rows);
+            assert!(left(given) == rows && left(given - 1) < rows, "{rows}");
+        }
         let spec = calibrated(&model, calibration, Vec::new()).unwrap();
         let shaping: Vec<usize> = (0..101).step_by(4).collect();
         let mut expected = super::spec(&model, &model.views, Vec::new()).unwrap();

@@ -40,6 +40,7 @@ pub struct Band {
 }
 
 impl Band {
+    /// That of a run.
     pub fn of(interval: &Interval) -> Self {
         let constant = match *interval.constants {
             [one] => Some(one),

@@ -46,6 +46,20 @@ pub fn printable(text: &str) -> String {
     shown
 }
 
+/// The name that `word` was probably meant to be: it differs by a letter or two, or only in case, hyphens and spaces.
+pub fn meant<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let plain = |text: &str| text.to_lowercase().replace(['-', ' '], "_");
+    let far = |known: &str| strsim::damerau_levenshtein(&plain(word), &plain(known));
+    // A short word is soon another one.
+    let near = |known: &str| match known.chars().count() {
+        0..3 => 0,
+        3..6 => 1,
+        _ => 2,
+    };
+    let all = known.into_iter().map(|known| (far(known), known));
+    all.filter(|(far, known)| *far <= near(known)).min_by_key(|(far, _)| *far).map(|(_, known)| known)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,6 +81,15 @@ mod tests {
     fn small_numbers_keep_digits() {
         let told = [0.0, 1.0, 0.01234, -2e-6, 4.9e-5].map(decimal);
         assert_eq!(told, ["0.0000", "1.0000", "0.0123", "-2.000e-6", "4.900e-5"]);
+    }
+
+    #[test]
+    fn a_near_name_is_meant_and_a_short_one_seldom() {
+        let names = ["diag", "mean area", "x", "y"];
+        let said = ["daig", "Diag", "diags", "mean_area", "meanarea", "z", "X", "age"]
+            .map(|word| meant(word, names));
+        let (diag, area) = (Some("diag"), Some("mean area"));
+        assert_eq!(said, [diag, diag, diag, area, area, None, Some("x"), None]);
     }
 
     #[test]

@@ -478,7 +478,7 @@ fn files_that_cannot_be_used_are_refused_and_nothing_is_written() {
         ("--features x.orc --labels y.npy", "expected a file named .npy, .npz, .csv"),
         ("--features ragged.csv --labels y.npy", "ragged.csv"),
         ("--features text.csv --labels text.csv:k", "column 2 `b`: `oops` is not a number"),
-        ("--features text.csv --labels text.csv:z", "no column z"),
+        ("--features text.csv --labels text.csv:z", "no column `z`; its columns are a, b, k"),
         (
             "--features mixed.csv --labels y.npy",
             "mixed.csv: the first row has numbers and text (column 1: `w`): say --header",

@@ -81,3 +81,64 @@ fn a_column_far_from_zero_is_told_by_name() {
     );
     assert!(!said.contains("trainer's"), "{said}");
 }
+
+#[test]
+fn the_folder_of_a_run_stands_for_its_model() {
+    let folder = folder("inputs-folder");
+    rows(&folder);
+    text(say(&folder, &format!("{FIT} --out out --set data.held_out=0.3")));
+    std::fs::write(folder.join("plain.csv"), "a,b\n1,0.5\n6,-2\n5.2,1.4\n").unwrap();
+    let calls = [
+        "inspect MODEL",
+        "self-test MODEL",
+        "verify MODEL",
+        "score MODEL plain.csv",
+        "explain MODEL plain.csv",
+        "report MODEL --data plain.csv -o page.html",
+        "export MODEL --c model.c",
+        "quantise MODEL --data plain.csv -o small.dab",
+        "teach MODEL far.csv -o taught.dab",
+    ];
+    for call in calls {
+        let [by_file, by_folder] =
+            ["out/model.dab", "out"].map(|model| text(say(&folder, &call.replace("MODEL", model))));
+        assert_eq!(by_file.replace("out/model.dab", "out"), by_folder, "{call}");
+    }
+    std::fs::create_dir(folder.join("empty")).unwrap();
+    for call in calls {
+        let said = refusal(&say(&folder, &call.replace("MODEL", "empty")), 1);
+        assert!(
+            said.contains("empty is a folder without model.dab: name a model file, or a run's folder"),
+            "{call}: {said}"
+        );
+    }
+    let said = refusal(&say(&folder, "monitor tune plain.csv --model out --tick 1s"), 1);
+    assert!(said.contains("record at least"), "{said}");
+    std::fs::write(folder.join("monitor.toml"), b"no monitor").unwrap();
+    let said = refusal(&say(&folder, "monitor embed out --config monitor.toml -o out/model.dab"), 1);
+    assert!(said.contains("is an input of this command"), "{said}");
+    for output in ["quantise out --data plain.csv -o", "teach out far.csv -o", "export out --c"] {
+        let said = refusal(&say(&folder, &format!("{output} out/model.dab")), 1);
+        assert!(said.contains("is an input of this command"), "{said}");
+    }
+}
+
+#[test]
+fn quantise_tells_what_the_weights_change_apart_from_a_new_table() {
+    let folder = folder("inputs-quantise");
+    rows(&folder);
+    text(say(&folder, &format!("{FIT} --out out --set data.held_out=0.3")));
+    let said = |args: &str| text(say(&folder, format!("quantise out --data rows.csv {args}").trim_end()));
+    // Strangers as the held-out rows: then everything is familiar.
+    let (plain, anew) = (said(""), said("--calibration far.csv -o small.dab"));
+    let line = |text: &str, start: &str| {
+        text.lines().find(|line| line.starts_with(start)).map(ToOwned::to_owned).expect(start)
+    };
+    let by_weights = line(&plain, "verdicts        ").replacen("verdicts        ", "", 1);
+    assert_eq!(line(&anew, "verdicts "), format!("verdicts        by the weights alone: {by_weights}"));
+    assert!(plain.contains("table           the old one: see --calibration"), "{plain}");
+    let table = line(&anew, "table           made anew of --calibration; by it alone: ");
+    assert!(!table.contains(": 0 of 300 rows change"), "{anew}");
+    let verified = text(say(&folder, "verify small.dab --run out"));
+    assert!(verified.contains("`small.dab` was quantised from `out/model.dab`"), "{verified}");
+}

@@ -1,6 +1,7 @@
 //! The `dab` command from outside: what it writes, what it refuses, and in which words.
 
 mod band;
+mod columns;
 mod data;
 mod devices;
 mod dry;
@@ -140,7 +141,10 @@ fn a_misunderstood_command_line_is_one_line_and_code_2() {
     assert!(refusal(&dab(&folder, &["frobnicate"]), 2).contains("frobnicate"));
     assert!(refusal(&dab(&folder, &["score"]), 2).contains("MODEL.dab"));
     assert!(refusal(&dab(&folder, &["score", "m", "i", "--frob"]), 2).contains("--frob"));
-    assert!(refusal(&dab(&folder, &["explain", "m", "i", "--row", "0"]), 2).contains("--row"));
+    let said = refusal(&dab(&folder, &["explain", "m", "i", "--row", "0"]), 2);
+    assert!(said.contains("--row <N>': a whole number; rows count from 1"), "{said}");
+    let fit = ["fit", "--features", "x.csv", "--labels", "y.csv", "--time", "5s"];
+    assert!(refusal(&dab(&folder, &fit), 2).contains("--time <SECONDS>': a number of seconds, such as 5"));
     assert!(refusal(&dab(&folder, &["score", "m", "i", "--delimiter", "ab"]), 2).contains("tab"));
     assert_eq!(dab(&folder, &[]).status.code(), Some(2));
 }

@@ -162,7 +162,15 @@ fn columns_are_found_by_name() {
     assert_eq!(table(&expected)[0][4], "torque");
     assert_eq!(text(score(&[], "time,load,speed\nnoon,2,1\n")), expected);
     assert_eq!(text(score(&["--by-position"], "load,speed\n1,2\n")), expected);
-    assert!(refusal(&score(&[], "time,load\n1,2\n"), 1).contains("`speed`"));
+    let line = refusal(&score(&[], "time,load\n1,2\n"), 1);
+    assert!(
+        line.contains("no column is called `speed`, which the model takes: rename the columns"),
+        "{line}"
+    );
+    let line = refusal(&score(&[], "time,torque\n1,2\n"), 1);
+    let words =
+        "no column is called `speed`, `load`, which the model takes (2 of its 2 inputs are missing): rename";
+    assert!(line.contains(words), "{line}");
     assert!(refusal(&score(&[], "load,speed,load\n1,2,3\n"), 1).contains("two columns are called `load`"));
     let line = refusal(&score(&[], "time,load,speed\n1,2,3\n4,x,6\n"), 1);
     assert!(line.contains("row 2 (line 3), column 2 `load`: `x`"), "{line}");

@@ -50,6 +50,22 @@ fn a_model_of_another_seed_is_found_out() {
 }
 
 #[test]
+fn a_quantised_model_is_recognised_beside_its_run_and_no_other() {
+    let folder = with_run("verify-quantised");
+    trained(&folder, "1", "other");
+    std::fs::write(folder.join("rows.csv"), "1\n2\n-1\n0.5\n").unwrap();
+    for (file, table) in [("small.dab", &[][..]), ("anew.dab", &["--calibration", "rows.csv"])] {
+        let quantise = ["quantise", "run/model.dab", "--data", "rows.csv", "-o", file];
+        text(dab(&folder, &[&quantise[..], table].concat()));
+        let said = text(dab(&folder, &["verify", file, "--run", "run"]));
+        assert!(said.contains(&format!("`{file}` was quantised from `run/model.dab`")), "{said}");
+        assert!(said.contains("moves u by up to ") && said.contains("`dab quantise run/model.dab"), "{said}");
+        let said = refusal(&dab(&folder, &["verify", file, "--run", "other"]), 1);
+        assert!(said.contains(&format!("`{file}` is not the model of the run in other")), "{said}");
+    }
+}
+
+#[test]
 fn without_its_run_a_model_cannot_be_verified() {
     let folder = with_run("verify-lonely");
     assert!(refusal(&dab(&folder, &["verify", "no.dab"]), 1).contains("no.dab"));

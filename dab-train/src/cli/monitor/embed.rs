@@ -6,7 +6,9 @@ use anyhow::{Context, Result, ensure};
 use dab_core::artifact::monitor::set_monitor;
 
 use crate::{
-    cli::input::check_apart, export::model_file::ModelFile, measure::stream::file::MonitorFile,
+    cli::{input::check_apart, place::Place},
+    export::model_file::ModelFile,
+    measure::stream::file::MonitorFile,
     support::files::save,
 };
 
@@ -22,7 +24,7 @@ const KEY: &str = "monitor";
 #[command(after_help = "Example:
   dab monitor embed model.dab --config monitor.toml -o model2.dab")]
 pub struct Args {
-    /// The model file
+    /// The model file, or the folder of a run
     #[arg(value_name = "MODEL.dab")]
     model: PathBuf,
 
@@ -36,9 +38,10 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    check_apart(&args.output, [&args.model, &args.config])?;
+    let place = Place::new(&args.model)?;
+    check_apart(&args.output, [&place.model, &args.config])?;
     let monitor = MonitorFile::open(&args.config)?;
-    let model = ModelFile::open(&args.model)?;
+    let model = ModelFile::open(&place.model)?;
     let how = format!("of {}", args.config.display());
     let size = write(&model, &monitor, how, &args.output)?;
     crate::cli::print(&format!("wrote {}: the model and its monitor, {size} bytes\n", args.output.display()))

@@ -6,6 +6,7 @@ use anyhow::{Result, anyhow, bail};
 use dab_core::Model;
 
 use crate::{
+    cli::place::Place,
     data::rows::{Fault, Layout, RowError, RowReader, RowSource, TextFormat},
     export::model_file::ModelFile,
     support::simd::Widest,
@@ -14,7 +15,7 @@ use crate::{
 /// How streams are read.
 #[derive(Debug, clap::Args)]
 pub struct StreamArgs {
-    /// Assess the rows of the streams, which are then inputs, with this model
+    /// Assess the rows of the streams, which are then inputs, with this model: its file, or the folder of its run
     #[arg(long, value_name = "MODEL.dab")]
     pub model: Option<PathBuf>,
 
@@ -29,7 +30,7 @@ const FAULT: &str = "fault";
 impl StreamArgs {
     /// The model file, if there is one.
     pub fn model(&self) -> Result<Option<ModelFile>> {
-        self.model.as_deref().map(ModelFile::open).transpose()
+        self.model.as_deref().map(Place::open).transpose()
     }
 }
 

@@ -10,6 +10,7 @@ use super::stream::{Scores, StreamArgs, duration, positive};
 use crate::{
     cli::{
         input::check_apart,
+        place::Place,
         text::{grouped, plural, rounded},
     },
     measure::stream::{
@@ -90,7 +91,8 @@ pub fn run(args: &Args) -> Result<()> {
         );
     }
     if let Some(into) = &args.into {
-        check_apart(into, args.streams.iter().chain(&args.faults).chain(&args.stream.model))?;
+        let model = args.stream.model.as_deref().map(Place::new).transpose()?.map(|place| place.model);
+        check_apart(into, args.streams.iter().chain(&args.faults).chain(&model))?;
     }
     let file = args.stream.model()?;
     let model = file.as_ref().map(|file| file.model()).transpose()?;

@@ -14,7 +14,7 @@ use super::{
     BadRow, Blocks, Fault, Header, Layout, Parse, ParsedRows, RawRows, ReadProgress, TextFormat, number,
     text::{Cutter, Records},
 };
-use crate::support::text::counted;
+use crate::{data::columns::quoted, support::text::counted};
 
 /// Separators that people use; for a hint when the chosen one does not fit.
 const SEPARATORS: [u8; 3] = [b',', b';', b'\t'];
@@ -305,16 +305,22 @@ pub(super) fn choose(header: &[String], layout: &Layout) -> Result<Option<Vec<us
             counted(inputs, "value")
         );
     }
+    let missing: Vec<&String> = names.iter().filter(|name| !header.contains(name)).collect();
+    if !missing.is_empty() {
+        let count = match missing.len() {
+            1 => String::new(),
+            all => format!(" ({all} of its {} inputs are missing)", names.len()),
+        };
+        bail!(
+            "no column is called {}, which the model takes{count}: rename the columns, or use --by-position",
+            quoted(&missing)
+        );
+    }
     let place = |name: &String| {
         let mut found = header.iter().enumerate().filter(|(_, column)| *column == name).map(|(i, _)| i);
         match (found.next(), found.next()) {
             (Some(i), None) => Ok(i),
-            (None, _) => bail!(
-                "no column is called `{name}`, which the model takes (its inputs are {}): rename the columns, \
-                 or use --by-position",
-                names.join(", ")
-            ),
-            (Some(_), Some(_)) => bail!("two columns are called `{name}`: keep one, or use --by-position"),
+            _ => bail!("two columns are called `{name}`: keep one, or use --by-position"),
         }
     };
     names.iter().map(place).collect::<Result<_>>().map(Some)

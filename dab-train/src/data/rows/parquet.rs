@@ -373,8 +373,9 @@ pub(crate) fn table(
     let (mut values, mut some, mut before) = (Vec::new(), Vec::new(), 0);
     for batch in rows.batches {
         let batch = batch.context("cannot read on: is the file complete?")?;
-        if let Some((_, bad)) = rows.table.read(&batch, 0..batch.num_rows(), before, &mut some).first() {
-            bail!("{bad}");
+        let bad = rows.table.read(&batch, 0..batch.num_rows(), before, &mut some);
+        if let Some((_, bad)) = bad.into_iter().next() {
+            return Err(bad.into());
         }
         values.append(&mut some);
         before += batch.num_rows() as u64;

@@ -9,14 +9,16 @@
 //! `labels = "table.csv:species"` beside `features = "table.csv"` takes the label column out of the
 //! inputs: a model that sees its own answer is always certain.
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use dab_core::Rates;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     data::{
         Description, RowNames, Split, Table, Targets, Task, class_counts,
+        columns::{did_you_mean, no_inputs, quoted, remedy},
         files::{self, FilePart, Labels},
+        listed,
         rows::{Header, TextFormat},
     },
     support::{
@@ -93,7 +95,7 @@ fn default_test() -> f64 {
 }
 
 /// Fewer held-out rows than this give no p-value of 0.01, the rate of `unfamiliar`.
-const CALIBRATED: usize = 99;
+pub(crate) const CALIBRATED: usize = 99;
 /// The largest share of rows that anybody is told to hold out.
 const MOST_HELD_OUT: f64 = 0.5;
 /// A class with fewer training rows than this has a code that rests on little.
@@ -154,7 +156,7 @@ impl FeaturesConfig {
         let test = match (&self.test_features, &self.test_labels) {
             (Some(features), Some(labels)) => {
                 let mut test = self.read(features, labels, text)?;
-                test.inputs = aligned(&input_names, test.inputs, &test.names, "test", &mut warnings);
+                test.inputs = aligned(&input_names, test.inputs, &test.names, "test", &mut warnings)?;
                 Some(test)
             }
             (None, None) => None,
@@ -167,8 +169,8 @@ impl FeaturesConfig {
             // It may carry the same label column as the training file, which is dropped alike.
             let label = FilePart::parse(answers).part;
             let without = self.without(label.as_deref());
-            let (table, names) = files::table(&FilePart::parse(file).written(text), &without)?;
-            Ok(aligned(&input_names, table, &names, what, &mut warnings))
+            let (table, names) = read_table(&FilePart::parse(file).written(text), Some(&without))?;
+            aligned(&input_names, table, &names, what, &mut warnings)
         };
         for set in &self.ood {
             task.ood.push((set.name.clone(), other(&set.file, &format!("OOD set {}", set.name))?));
@@ -196,7 +198,12 @@ impl FeaturesConfig {
         let columns = files::columns(&FilePart::parse(&self.features).written(text))?;
         ensure!(!columns.is_empty(), "--without {first}: {} names no columns", self.features);
         if let Some(name) = self.without.iter().find(|name| !columns.contains(name)) {
-            bail!("--without {name}: {} has no such column; it has {}", self.features, columns.join(", "));
+            bail!(
+                "--without {name}: {} has no such column; it has {}{}",
+                self.features,
+                listed(&columns),
+                did_you_mean(name, &columns)
+            );
         }
         Ok(())
     }
@@ -222,13 +229,13 @@ impl FeaturesConfig {
             let labels = files::labels(&source)?;
             (labels.len(), Answers::Labels(labels))
         } else {
-            let (table, names) = files::table(&source, &[])?;
+            let (table, names) = read_table(&source, None)?;
             (table.rows, Answers::Numbers(table, names))
         };
         // Without the column that holds the answers.
         let inputs = FilePart::parse(features).written(text);
         let label = source.part.filter(|_| source.path == inputs.path);
-        let (inputs, names) = files::table(&inputs, &self.without(label.as_deref()))?;
+        let (inputs, names) = read_table(&inputs, Some(&self.without(label.as_deref())))?;
         ensure!(
             found == inputs.rows,
             "{features} has {} but {answers} has {found}: every row needs its own label or target",
@@ -236,6 +243,16 @@ impl FeaturesConfig {
         );
         Ok(FileRows { inputs, names, answers: read })
     }
+}
+
+/// The numbers of a file: of inputs, all columns but those of `without`; else of answers. What cannot be read comes with what
+/// to do about it.
+fn read_table(source: &FilePart, without: Option<&[&str]>) -> Result<(Table, Vec<String>)> {
+    files::table(source, without.unwrap_or_default()).map_err(|error| {
+        let input = without.is_some() && source.part.is_none();
+        let remedy = error.downcast_ref().and_then(|bad| remedy(bad, input));
+        remedy.map_or_else(|| anyhow!("{error:#}"), |remedy| anyhow!("{error:#}: {remedy}"))
+    })
 }
 
 /// Which shares of the rows do not train.
@@ -275,6 +292,7 @@ pub(crate) fn cut_rows(
     }
     let given_test = if splits.len() == 2 { splits.pop() } else { None };
     let all = splits.pop().context("no training data")?;
+    warnings.extend(no_inputs(&all.inputs, &input_names, &all.targets));
     let (rest, tested) = match &given_test {
         Some(test) => ((0..all.inputs.rows).collect(), (0..test.inputs.rows).collect()),
         None => all.targets.cut(shares.test, &mut Random::new(seed, "features/test")),
@@ -324,26 +342,31 @@ impl Description {
     }
 }
 
-/// `table` with its columns in the order of `wanted`, when both are named and all are there.
+/// `table` with its columns in the order of `wanted`, when both are named and all are there. Where some are not, as many columns
+/// as there should be are taken as they come.
 fn aligned(
     wanted: &[String],
     table: Table,
     names: &[String],
     what: &str,
     warnings: &mut Vec<String>,
-) -> Table {
+) -> Result<Table> {
     if wanted.is_empty() || names.is_empty() || wanted == names {
-        return table;
+        return Ok(table);
     }
-    let places: Result<Vec<usize>, &String> =
-        wanted.iter().map(|name| names.iter().position(|n| n == name).ok_or(name)).collect();
-    match places {
-        Ok(places) => table.columns(&places),
-        Err(name) => {
-            warnings.push(format!("{what} has no column {name}: its columns are taken as they come"));
-            table
-        }
-    }
+    let missing: Vec<&String> = wanted.iter().filter(|name| !names.contains(name)).collect();
+    let Some(first) = missing.first() else {
+        let place = |name| names.iter().position(|other| other == name);
+        return Ok(table.columns(&wanted.iter().filter_map(place).collect::<Vec<_>>()));
+    };
+    ensure!(
+        table.cols == wanted.len(),
+        "{what} has no column {}, which the training rows have; its columns are {}: rename them, or leave the file out",
+        quoted(&missing),
+        listed(names)
+    );
+    warnings.push(format!("{what} has no column {first}: its columns are taken as they come"));
+    Ok(table)
 }
 
 /// Splits with targets of one kind, classes numbered over all of them; and the output names.
@@ -451,8 +474,9 @@ pub(crate) fn few_to_calibrate(rows: usize, called: &str, more: &str) -> Option<
 }
 
 impl Description {
-    /// Warns of few rows that calibrate where they are not simply the held-out ones: `called` says which `rows` they are.
-    pub(crate) fn calibrated_by(&mut self, rows: usize, called: &str, task: &Task) {
+    /// Warns of few rows that calibrate where they are not simply the held-out ones: `called` says which `rows` they are, and
+    /// `needed` how many have to be given or held out for [`CALIBRATED`] of them.
+    pub(crate) fn calibrated_by(&mut self, rows: usize, called: &str, needed: usize, task: &Task) {
         self.warnings.retain(|warning| !warning.contains(HELD_OUT_ROWS));
         if rows == 0 {
             self.warnings.push(format!("no {called}: the model will have no p-values and verdicts"));
@@ -460,12 +484,8 @@ impl Description {
         }
         let held_out = task.held_out.inputs.rows;
         let more = match &self.calibration {
-            Some(_) => "give more of them".to_owned(),
-            // Only some of the held-out rows calibrate: so many more have to be held out.
-            None => hold_out_more(
-                held_out + task.train.inputs.rows,
-                (CALIBRATED * held_out).div_ceil(rows.max(1)),
-            ),
+            Some(given) => format!("give at least {needed}, not {}", given.rows),
+            None => hold_out_more(held_out + task.train.inputs.rows, needed),
         };
         self.warnings.extend(few_to_calibrate(rows, called, &more));
     }

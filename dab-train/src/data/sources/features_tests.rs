@@ -41,13 +41,13 @@ fn where_a_part_of_the_held_out_rows_calibrates_more_are_to_be_held_out() {
         Task { name: "few".into(), train: split(480), held_out: split(120), test: split(1), ood: Vec::new() };
     let said = |calibration| {
         let mut description = Description { calibration, ..Description::default() };
-        description.calibrated_by(90, "rows that calibrate", &task);
+        description.calibrated_by(90, "rows that calibrate", 132, &task);
         description.warnings.join("")
     };
     // 99 are three quarters of 132, and these are more than a fifth of 600.
     assert!(said(None).contains("--set data.held_out=0.25"), "{}", said(None));
     let given = said(Some(inputs(120)));
-    assert!(given.ends_with("give more of them") && !given.contains("--set"), "{given}");
+    assert!(given.ends_with("give at least 132, not 120") && !given.contains("--set"), "{given}");
 }
 
 #[test]

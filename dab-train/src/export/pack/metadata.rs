@@ -6,6 +6,7 @@ use dab_core::artifact::schema::Residual;
 use dab_core::{Activation, CovarianceKind, Rates, Task};
 
 use super::{error::PackError, names, tensors::layer_number};
+use crate::support::text::meant;
 
 /// Prefixes of keys that describe the model. An unknown key under one of them is a typing error, not a
 /// remark: it would silently change the model.
@@ -207,11 +208,7 @@ fn nearly(key: &str) -> Option<String> {
     if KEYS.contains(&&*shape) {
         return None;
     }
-    let plain = |text: &str| text.to_lowercase().replace(['-', ' '], "_");
-    let far = |known: &&&str| strsim::damerau_levenshtein(&plain(&shape), &plain(known));
-    // A short word is soon another one.
-    let near = |known: &&&str| far(known) <= if known.len() < 6 { 1 } else { 2 };
-    KEYS.iter().filter(near).min_by_key(far).map(|known| known.replace('N', &number))
+    meant(&shape, KEYS).map(|known| known.replace('N', &number))
 }
 
 pub(super) fn wrong(key: &str, value: String, advice: &str) -> PackError {

@@ -198,6 +198,10 @@ impl Retrofitted {
         if let Some(own) = &head {
             let (outputs, weights) = (own.outputs(), own.weight.len());
             ensure!(
+                outputs == count || outputs != inputs || weights != count * inputs,
+                "the weight of the last layer is [{inputs}, {count}], expected [{count} classes, {inputs} inputs]: transpose it"
+            );
+            ensure!(
                 outputs == count && weights == count * inputs,
                 "the last layer has {outputs} outputs and {weights} weights; {count} classes of {inputs} inputs need \
                  {count} and {}",
