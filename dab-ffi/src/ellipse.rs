@@ -70,8 +70,9 @@ pub extern "C" fn dab_ellipse_bytes(dim: u32) -> usize {
 }
 
 /// Makes an ellipse that has seen nothing in `storage`: dab_ellipse_bytes bytes at a multiple of 8. ridge: its first
-/// size, above 0; features of about that square are halved in novelty after one observation. Along directions that were
-/// not seen, novelty is right to 1 % while the lengths of all learned features add up to at most 2^16 sqrt(ridge).
+/// size, above 0; a feature vector whose squared length equals `ridge` has half its novelty after one observation. Along
+/// directions that were not seen, novelty is right to 1 % while the lengths of all learned features add up to at most
+/// 2^16 sqrt(ridge).
 /// Returns DAB_OK, DAB_ERR_CONFIG or DAB_ERR_TOO_SMALL. After an error *out is NULL, and an ellipse that was in the storage is as
 /// it was.
 #[unsafe(no_mangle)]
@@ -173,6 +174,7 @@ unsafe fn observe(
 }
 
 /// Forgets what was seen.
+/// Returns DAB_OK, or -1, -2 or -6 for a bad pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_ellipse_clear(ellipse: *mut Ellipse) -> Status {
     // SAFETY: `opened` checks pointer and tag; the caller promises an ellipse without another user.

@@ -44,13 +44,13 @@ pub struct MonitorConfig {
     pub enter: f32,
     /// A score at or below this votes for recovery; at most `enter`.
     pub exit: f32,
-    /// How many of the last inputs vote, 1 to 2097120; above 32, within a thirty-second.
+    /// How many of the last inputs vote, 1 to 2097120. Above 32, votes are counted to within 1/32 of the window.
     pub window: u32,
     /// Votes that raise the alarm, 1 to window.
     pub enter_votes: u32,
     /// Votes that end it, 1 to window.
     pub exit_votes: u32,
-    /// Ticks that an alarm lasts at least. It never delays one.
+    /// Ticks before trust, at least: from the first input, after an alarm, after DAB_STALE. It delays no alarm.
     pub min_dwell: u32,
     /// More ticks than this without an input are DAB_STALE; below 2^31; 0: never.
     pub timeout: u32,
@@ -58,7 +58,7 @@ pub struct MonitorConfig {
     pub reject_votes: u32,
     /// Inputs in a block of the drift channel; 0: there is none.
     pub drift_block: u32,
-    /// ln of the capital that raises the drift alarm, above 0.
+    /// ln of the evidence (a bettor's capital) that raises the drift alarm, above 0.
     pub drift_alarm: f32,
     /// 0: bets start anew when the capital has fallen below its start; 1: never.
     pub drift_keeps: u32,
@@ -279,8 +279,9 @@ unsafe fn init(monitor: *mut Monitor, config: *const MonitorConfig) -> Result<()
 /// now: any counter that goes up and wraps around at 2^32; `min_dwell` and `timeout` have its unit. After a step back, or
 /// more than `timeout` ticks of silence, trust is earned anew (DAB_WHY_STALE).
 /// score: NAN if the call that should have given it failed, s == DAB_OK ? a.score : NAN. A score that is not finite is a
-/// rejected input: it votes for the alarm, and this tick is never DAB_NOMINAL. The FLT_MAX in a dab_assessment after an
-/// error is finite: it votes for the alarm, but one vote may leave the state DAB_NOMINAL.
+/// rejected input: it votes for the alarm, and is DAB_FALLBACK for its own tick only, until `reject_votes` of them are in
+/// the window. The FLT_MAX in a dab_assessment after an error is finite: it votes for the alarm, but one vote may leave the
+/// state DAB_NOMINAL.
 /// Threads: one at a time for each monitor.
 /// Returns DAB_NOMINAL, DAB_FALLBACK, DAB_STALE or a negative DAB_ERR_ number. Use the fallback unless it is
 /// DAB_NOMINAL.
@@ -307,6 +308,7 @@ pub unsafe extern "C" fn dab_monitor_poll(monitor: *mut Monitor, now: u32) -> i3
 }
 
 /// Forgets everything but the configuration: the monitor is as new, and trusts nothing.
+/// Returns DAB_OK, or -1, -2 or -6 for a bad pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_monitor_reset(monitor: *mut Monitor) -> Status {
     // SAFETY: `object_mut` checks pointer and tag; the caller promises that whatever has the tag is a whole monitor, and
@@ -333,6 +335,7 @@ pub unsafe extern "C" fn dab_monitor_why(monitor: *const Monitor) -> u32 {
 }
 
 /// The event before the last `back` ones: 0 is the latest. Where there is none, or it was overwritten, `number` is 0.
+/// Returns DAB_OK, or -1 to -7 for bad pointers and sizes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_monitor_event(monitor: *const Monitor, back: u32, out: *mut Event) -> Status {
     // SAFETY: `event` checks both pointers; the caller promises a monitor that nobody writes to, and a writable `out` of
@@ -429,6 +432,7 @@ unsafe fn restore(monitor: *mut Monitor, bytes: *const u8, count: usize) -> Resu
 }
 
 /// What the monitor saw so far.
+/// Returns DAB_OK, or -1 to -7 for bad pointers and sizes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_monitor_stats(monitor: *const Monitor, out: *mut MonitorStatistics) -> Status {
     // SAFETY: `stats` checks both pointers; the caller promises a monitor that nobody writes to, and a writable `out` of

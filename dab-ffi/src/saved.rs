@@ -7,7 +7,7 @@ use crate::ptr::{self, span};
 use crate::status::{self, DAB_ERR_NULL, DAB_ERR_SAVED_STATE, DAB_ERR_TOO_SMALL, Result, Status};
 
 /// Saves codes and settings (not `std`) into dab_memory_statistics.saved_bytes bytes, the same on every machine.
-/// Returns DAB_OK or DAB_ERR_TOO_SMALL.
+/// Returns DAB_OK, DAB_ERR_TOO_SMALL, or -1 to -6 for bad pointers. DAB_MEMORY_SAVED_BYTES(codes, dim) are always enough.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_memory_save(
     memory: *mut Memory,

@@ -16,6 +16,7 @@
 #define DAB_ARTIFACT_CODES 12u
 #define DAB_ARTIFACT_DIM 5u
 #define DAB_ARTIFACT_SCRATCH_FLOATS 54u
+#define DAB_ARTIFACT_ATTRIBUTION_FLOATS 58u
 /* CRC-32C of the model: the same for the same model. */
 #define DAB_ARTIFACT_IDENTITY 0x9e79c85bu
 /* What dab_self_test must find: so many answers, with this digest of their bits. */

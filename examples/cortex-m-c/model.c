@@ -16,6 +16,7 @@
 #define DAB_ARTIFACT_CODES 4u
 #define DAB_ARTIFACT_DIM 4u
 #define DAB_ARTIFACT_SCRATCH_FLOATS 68u
+#define DAB_ARTIFACT_ATTRIBUTION_FLOATS 94u
 /* CRC-32C of the model: the same for the same model. */
 #define DAB_ARTIFACT_IDENTITY 0x81419106u
 /* What dab_self_test must find: so many answers, with this digest of their bits. */
