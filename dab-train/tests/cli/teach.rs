@@ -46,6 +46,19 @@ fn a_taught_model_knows_the_rows_and_says_where_they_came_from() {
     assert!(last.contains("of 4 rows") && last.contains("STILL NOT FAMILIAR: they are too far"), "{wide}");
     assert!(last.contains("--spawn") && last.contains("fit again"), "{wide}");
 
+    // Finer codes cannot help where other views are surprised.
+    let views = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/same-bits/models/views.dab");
+    let json: Value = serde_json::from_str(&text(dab(&folder, &["inspect", views, "--json"]))).unwrap();
+    let row = vec!["60"; json["inputs"].as_u64().unwrap() as usize].join(",");
+    std::fs::write(folder.join("far.csv"), format!("{row}\n{row}\n")).unwrap();
+    let said = text(dab(&folder, &["teach", views, "far.csv", "-o", "views.dab"]));
+    let last = said.lines().last().unwrap();
+    assert!(
+        last.contains("STILL NOT FAMILIAR: only the first view of this model can be taught; fit again"),
+        "{said}"
+    );
+    assert!(!last.contains("--spawn"), "{said}");
+
     let piped = dab_reading(&folder, &["teach", "model.dab", "-", "-o", "piped.dab"], rows(9.0).as_bytes());
     assert!(text(piped).contains("taught 12 of 12 rows"));
     for (args, words) in [

@@ -6,7 +6,9 @@ use anyhow::{Context, Result, ensure};
 use dab_core::artifact::monitor::set_monitor;
 
 use crate::{
-    cli::input::check_apart, export::model_file::ModelFile, measure::stream::file::MonitorFile,
+    cli::{complain, input::check_apart},
+    export::model_file::ModelFile,
+    measure::stream::file::MonitorFile,
     support::files::save,
 };
 
@@ -39,6 +41,9 @@ pub fn run(args: &Args) -> Result<()> {
     check_apart(&args.output, [&args.model, &args.config])?;
     let monitor = MonitorFile::open(&args.config)?;
     let model = ModelFile::open(&args.model)?;
+    if let Some(warning) = monitor.mismatch(&model) {
+        complain(&warning);
+    }
     let how = format!("of {}", args.config.display());
     let size = write(&model, &monitor, how, &args.output)?;
     crate::cli::print(&format!("wrote {}: the model and its monitor, {size} bytes\n", args.output.display()))
