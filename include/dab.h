@@ -339,7 +339,7 @@ DAB_API DAB_WARN_UNUSED dab_status dab_model_means(const dab_model *model, float
 DAB_API DAB_WARN_UNUSED dab_status dab_input_name(const dab_model *model, size_t input, char *name, size_t bytes);
 
 /* dab_input_name of an output: of a class, or of a regression's target. A model whose labels were 0, 1, 2 ... has no
- * names: then the class is its number. */
+ * names: then the class is its number. Returns as dab_input_name. */
 DAB_API DAB_WARN_UNUSED dab_status dab_output_name(const dab_model *model, size_t output, char *name, size_t bytes);
 
 /* ---------------------------------------------------------------------------------------------------------------- *
@@ -389,28 +389,28 @@ DAB_STATIC_ASSERT(exploration_config_size, sizeof(dab_exploration_config) == 40)
 DAB_STATIC_ASSERT(exploration_config_centered, offsetof(dab_exploration_config, centered) == 36);
 
 /* Starts a bonus that has seen nothing.
- * Returns DAB_OK, or DAB_ERR_CONFIG if a value is out of its range. */
+ * Returns DAB_OK, DAB_ERR_CONFIG if a value is out of its range, or -1 to -7 for bad pointers and sizes. */
 DAB_API DAB_WARN_UNUSED dab_status dab_exploration_init(dab_exploration *exploration,
     const dab_exploration_config *config);
 
 /* Updates the running mean and deviation with `count` uncertainties, in their order.
- * Returns DAB_OK, or DAB_ERR_NON_FINITE if one is not finite; then none of them counts. */
+ * Returns DAB_OK, DAB_ERR_NON_FINITE if one is not finite (then none of them counts), or -1 to -6 for bad pointers. */
 DAB_API DAB_WARN_UNUSED dab_status dab_exploration_update(dab_exploration *exploration, const float *uncertainties,
     size_t count);
 
 /* The bonus of each of `count` uncertainties at `step` of the training. Mean and deviation stay as they are.
  * Threads: `exploration` may be shared while nobody updates it.
- * Returns DAB_OK or DAB_ERR_NON_FINITE. */
+ * Returns DAB_OK, DAB_ERR_NON_FINITE, or -1 to -6 for bad pointers. */
 DAB_API DAB_WARN_UNUSED dab_status dab_exploration_compute(const dab_exploration *exploration,
     const float *uncertainties, size_t count, uint64_t step, float *bonuses);
 
 /* Saves mean and deviation (not the configuration) into DAB_EXPLORATION_SAVED_BYTES bytes, the same on every machine.
- * Returns DAB_OK or DAB_ERR_TOO_SMALL. */
+ * Returns DAB_OK, DAB_ERR_TOO_SMALL, or -1 to -6 for bad pointers. */
 DAB_API DAB_WARN_UNUSED dab_status dab_exploration_save(const dab_exploration *exploration, void *bytes,
     size_t byte_count);
 
 /* Continues with a saved mean and deviation.
- * Returns DAB_OK, DAB_ERR_TOO_SMALL or DAB_ERR_SAVED_STATE; on an error, the exploration stays as it was. */
+ * Returns DAB_OK, DAB_ERR_SAVED_STATE, or -1 to -6 for bad pointers and sizes; on an error, the exploration stays as it was. */
 DAB_API DAB_WARN_UNUSED dab_status dab_exploration_restore(dab_exploration *exploration, const void *bytes,
     size_t byte_count);
 

@@ -110,15 +110,16 @@ DAB_API size_t dab_memory_bytes(uint32_t codes, uint32_t dim);
 
 /* Makes an empty memory in `storage`: dab_memory_bytes bytes at a multiple of 8, which stay where they are while the
  * memory is used. There is nothing to free.
- * Returns DAB_OK, DAB_ERR_CONFIG if a value is out of its range, or DAB_ERR_TOO_SMALL. After an error *out is NULL, and a memory
- * that was in the storage is as it was. */
+ * Returns DAB_OK, DAB_ERR_CONFIG if a value is out of its range, or -1 to -7 for bad pointers and sizes. After an error *out
+ * is NULL, and a memory that was in the storage is as it was. */
 DAB_API DAB_WARN_UNUSED dab_status dab_memory_init(void *storage, size_t storage_bytes,
     const dab_memory_config *config, dab_memory **out);
 
 /* How novel an input is. Nothing is learned.
  * mean: `dim` floats. std: their standard deviations, or NULL for the memory's own `std`.
  * Threads: one at a time for each memory, also here, because it has its scratch in it.
- * Returns DAB_OK, DAB_ERR_LENGTH, DAB_ERR_NON_FINITE, or DAB_ERR_CONFIG if a deviation is not above 0. */
+ * Returns DAB_OK, DAB_ERR_LENGTH, DAB_ERR_NON_FINITE, DAB_ERR_CONFIG if a deviation is not above 0, or -1 to -7 for bad
+ * pointers and sizes. */
 DAB_API DAB_WARN_UNUSED dab_status dab_memory_assess(dab_memory *memory, const float *mean, const float *std,
     size_t dim, dab_novelty *out);
 
@@ -149,7 +150,7 @@ DAB_API DAB_WARN_UNUSED dab_status dab_memory_clear(dab_memory *memory);
 DAB_API DAB_WARN_UNUSED dab_status dab_memory_remove(dab_memory *memory, uint32_t index);
 
 /* Code `index`: its mean and standard deviations, `dim` floats each, and how often it was seen.
- * Returns DAB_OK, DAB_ERR_OUTPUT_LENGTH, or DAB_ERR_CONFIG if there is no such code. */
+ * Returns DAB_OK, DAB_ERR_OUTPUT_LENGTH, DAB_ERR_CONFIG if there is no such code, or -1 to -6 for bad pointers. */
 DAB_API DAB_WARN_UNUSED dab_status dab_memory_code(dab_memory *memory, uint32_t index, float *mean, float *std,
     size_t dim, float *count);
 
@@ -163,7 +164,8 @@ DAB_API DAB_WARN_UNUSED dab_status dab_memory_save(dab_memory *memory, void *byt
 
 /* Continues with a saved memory and its settings. It may have fewer codes than this one has places. byte_count may be
  * more than was saved, such as a whole page of flash.
- * Returns DAB_OK, or DAB_ERR_SAVED_STATE if the bytes are damaged or do not fit; then the memory stays as it was. */
+ * Returns DAB_OK, DAB_ERR_SAVED_STATE if the bytes are damaged or do not fit, or -1 to -6 for bad pointers; on an error, the
+ * memory stays as it was. */
 DAB_API DAB_WARN_UNUSED dab_status dab_memory_restore(dab_memory *memory, const void *bytes, size_t byte_count);
 
 /* ---------------------------------------------------------------------------------------------------------------- *
@@ -200,7 +202,7 @@ DAB_API DAB_WARN_UNUSED dab_status dab_memory_restore(dab_memory *memory, const 
 /* Makes a slot of `slot`, in RAM: a state of state_bytes bytes lies behind its first DAB_SLOT_HEAD_BYTES bytes, which are filled
  * in. sequence: the newest slot's sequence plus 1, after UINT32_MAX comes 0; any number for the first. Then write the
  * DAB_SLOT_HEAD_BYTES + state_bytes bytes to flash, over the slot that does not hold the newest state.
- * Returns DAB_OK, DAB_ERR_TOO_SMALL if the slot is shorter than that, or DAB_ERR_NULL or DAB_ERR_TOO_LARGE. */
+ * Returns DAB_OK, DAB_ERR_TOO_SMALL if the slot is shorter than that, or -1 or -5 for a bad pointer or size. */
 DAB_API DAB_WARN_UNUSED dab_status dab_slot_seal(void *slot, size_t slot_bytes, uint32_t sequence,
     size_t state_bytes);
 
@@ -223,16 +225,15 @@ DAB_API DAB_WARN_UNUSED dab_status dab_encode(const dab_model *model, const floa
 
 /* Teaches `memory`, whose `dim` is dab_shape.dim, that an input of `model` is normal. Its code is at least as wide as the
  * model's codes are on average. The answer is that of dab_assess_taught afterwards.
- * Only the first view can be taught. Look at the verdict afterwards: in a model of several views the input may still be
- * unfamiliar, although the call returned DAB_OK.
+ * Only the first view can be taught, and only what lies within its axes. Look at the verdict afterwards: the input may still
+ * be unfamiliar, although the call returned DAB_OK. `dab inspect` says if the axes of a view leave something out.
  * Returns as dab_assess, DAB_ERR_LENGTH if the memory has another dimension, DAB_ERR_MEMORY_FULL, or DAB_ERR_SATURATED: an
  * input or an encoded value is 2^50 or more; teaching it would make every broken sensor look normal. */
 DAB_API DAB_WARN_UNUSED dab_status dab_teach(const dab_model *model, dab_memory *memory, const float *input,
     size_t inputs, void *scratch, size_t scratch_bytes, dab_assessment *out);
 
 /* dab_assess where what was taught counts as familiar: the uncertainty is the smaller one of the model's and of the
- * distance from the taught codes, and p-value and verdict follow from it and, in a model of several views, from the others, which
- * cannot be taught. Teaching never makes an input less familiar.
+ * distance from the taught codes in the first view, so is the unfamiliarity, and p-value and verdict follow. Teaching never makes an input less familiar.
  * Returns as dab_assess, or DAB_ERR_LENGTH if the memory has another dimension. */
 DAB_API DAB_WARN_UNUSED dab_status dab_assess_taught(const dab_model *model, dab_memory *memory, const float *input,
     size_t inputs, void *scratch, size_t scratch_bytes, dab_assessment *out);
@@ -254,14 +255,15 @@ DAB_API size_t dab_ellipse_bytes(uint32_t dim);
  * size, above 0; a feature vector whose squared length equals `ridge` has half its novelty after one observation. Along
  * directions that were not seen, novelty is right to 1 % while the lengths of all learned features add up to at most
  * 2^16 sqrt(ridge).
- * Returns DAB_OK, DAB_ERR_CONFIG or DAB_ERR_TOO_SMALL. After an error *out is NULL, and an ellipse that was in the storage is as
- * it was. */
+ * Returns DAB_OK, DAB_ERR_CONFIG, or -1 to -5 for bad pointers and sizes. After an error *out is NULL, and an ellipse that was
+ * in the storage is as it was. */
 DAB_API DAB_WARN_UNUSED dab_status dab_ellipse_init(void *storage, size_t storage_bytes, uint32_t dim, float ridge,
     dab_ellipse **out);
 
 /* The squared length of `features` in units of what was seen, at least 0: large for directions that are new. With
  * learn 1 they are learned afterwards, with 0 not.
- * Threads: one at a time for each ellipse. Returns DAB_OK, DAB_ERR_LENGTH, DAB_ERR_NON_FINITE or DAB_ERR_CONFIG. */
+ * Threads: one at a time for each ellipse. Returns DAB_OK, DAB_ERR_LENGTH, DAB_ERR_NON_FINITE,
+ * DAB_ERR_CONFIG if `learn` is neither 0 nor 1, or -1 to -6 for bad pointers. */
 DAB_API DAB_WARN_UNUSED dab_status dab_ellipse_observe(dab_ellipse *ellipse, const float *features, size_t dim,
     uint32_t learn, float *square);
 
@@ -271,7 +273,7 @@ DAB_API DAB_WARN_UNUSED dab_status dab_ellipse_clear(dab_ellipse *ellipse);
 
 /* Features of an observation where there is no model: tanh of `dim` random sums of its `inputs` values, each feature in
  * (-1, 1). The seed chooses the sums; nothing is stored. With values of about 1, a scale of 1 keeps tanh in its middle.
- * Returns DAB_OK, DAB_ERR_CONFIG unless scale is above 0, or DAB_ERR_NON_FINITE. */
+ * Returns DAB_OK, DAB_ERR_CONFIG unless scale is above 0, DAB_ERR_NON_FINITE, or -1 to -5 for bad pointers. */
 DAB_API DAB_WARN_UNUSED dab_status dab_random_features(uint32_t seed, float scale, const float *input, size_t inputs,
     float *features, size_t dim);
 

@@ -137,8 +137,8 @@ DAB_API DAB_WARN_UNUSED int32_t dab_guard(const dab_model *model, dab_monitor *m
 
 /* Starts a monitor. It has seen nothing and trusts nothing: it is DAB_STALE, then DAB_FALLBACK from the first input
  * until enough inputs were familiar.
- * Returns DAB_OK, or DAB_ERR_CONFIG if a value is out of its range. After an error the monitor is not started, even if it was
- * before: it trusts nothing until a later call succeeds. */
+ * Returns DAB_OK, DAB_ERR_CONFIG if a value is out of its range, or -1 to -7 for bad pointers and sizes. After an error the
+ * monitor is not started, even if it was before: it trusts nothing until a later call succeeds. */
 DAB_API DAB_WARN_UNUSED dab_status dab_monitor_init(dab_monitor *monitor, const dab_monitor_config *config);
 
 /* Takes in a score (dab_assessment.score) that was measured at tick `now`, and says who may drive.
@@ -149,7 +149,7 @@ DAB_API DAB_WARN_UNUSED dab_status dab_monitor_init(dab_monitor *monitor, const 
  * the window. The FLT_MAX in a dab_assessment after an error is finite: it votes for the alarm, but one vote may leave the
  * state DAB_NOMINAL.
  * Threads: one at a time for each monitor.
- * Returns DAB_NOMINAL, DAB_FALLBACK, DAB_STALE or a negative DAB_ERR_ number. Use the fallback unless it is
+ * Returns DAB_NOMINAL, DAB_FALLBACK, DAB_STALE, or -1, -2 or -6 for a bad pointer. Use the fallback unless it is
  * DAB_NOMINAL. */
 DAB_API DAB_WARN_UNUSED int32_t dab_monitor_observe(dab_monitor *monitor, uint32_t now, float score);
 
@@ -169,12 +169,12 @@ DAB_API uint32_t dab_monitor_why(const dab_monitor *monitor);
 DAB_API DAB_WARN_UNUSED dab_status dab_monitor_event(const dab_monitor *monitor, uint32_t back, dab_event *out);
 
 /* Saves everything but the configuration into DAB_MONITOR_SAVED_BYTES bytes, the same on every machine.
- * Returns DAB_OK or DAB_ERR_TOO_SMALL. */
+ * Returns DAB_OK, DAB_ERR_TOO_SMALL, or -1 to -6 for bad pointers. */
 DAB_API DAB_WARN_UNUSED dab_status dab_monitor_save(const dab_monitor *monitor, void *bytes, size_t byte_count);
 
 /* Continues with a saved monitor of the same configuration. After a restart the clock usually jumps back, which is
  * DAB_STALE: trust is then earned anew. If yours does not, call dab_monitor_reset instead, or set `timeout`.
- * Returns DAB_OK, DAB_ERR_TOO_SMALL or DAB_ERR_SAVED_STATE; on an error, the monitor stays as it was. */
+ * Returns DAB_OK, DAB_ERR_SAVED_STATE, or -1 to -6 for bad pointers and sizes; on an error, the monitor stays as it was. */
 DAB_API DAB_WARN_UNUSED dab_status dab_monitor_restore(dab_monitor *monitor, const void *bytes, size_t byte_count);
 
 /* What the monitor saw so far.
@@ -185,8 +185,8 @@ DAB_API DAB_WARN_UNUSED dab_status dab_monitor_stats(const dab_monitor *monitor,
  * dab_monitor_init.
  * out: set `size`. tick_seconds: the length of a tick for which it was tuned, or NULL; a loop with other ticks has other
  * false alarms an hour.
- * Returns DAB_OK, or DAB_ERR_NO_MONITOR if the artifact has none. After an error the configuration, if it can be written,
- * is one that dab_monitor_init refuses, and the tick is 0. */
+ * Returns DAB_OK, DAB_ERR_NO_MONITOR if the artifact has none, or -1 to -7 for bad pointers and sizes. After an error the
+ * configuration, if it can be written, is one that dab_monitor_init refuses, and the tick is 0. */
 DAB_API DAB_WARN_UNUSED dab_status dab_model_monitor(const dab_model *model, dab_monitor_config *out,
     float *tick_seconds);
 

@@ -209,7 +209,7 @@ pub unsafe extern "C" fn dab_input_name(
 }
 
 /// dab_input_name of an output: of a class, or of a regression's target. A model whose labels were 0, 1, 2 ... has no
-/// names: then the class is its number.
+/// names: then the class is its number. Returns as dab_input_name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_output_name(
     model: *const Handle,

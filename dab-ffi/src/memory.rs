@@ -194,8 +194,8 @@ pub extern "C" fn dab_memory_bytes(codes: u32, dim: u32) -> usize {
 
 /// Makes an empty memory in `storage`: dab_memory_bytes bytes at a multiple of 8, which stay where they are while the
 /// memory is used. There is nothing to free.
-/// Returns DAB_OK, DAB_ERR_CONFIG if a value is out of its range, or DAB_ERR_TOO_SMALL. After an error *out is NULL, and a memory
-/// that was in the storage is as it was.
+/// Returns DAB_OK, DAB_ERR_CONFIG if a value is out of its range, or -1 to -7 for bad pointers and sizes. After an error *out
+/// is NULL, and a memory that was in the storage is as it was.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_memory_init(
     storage: *mut c_void,
@@ -336,7 +336,8 @@ unsafe fn score(
 /// How novel an input is. Nothing is learned.
 /// mean: `dim` floats. std: their standard deviations, or NULL for the memory's own `std`.
 /// Threads: one at a time for each memory, also here, because it has its scratch in it.
-/// Returns DAB_OK, DAB_ERR_LENGTH, DAB_ERR_NON_FINITE, or DAB_ERR_CONFIG if a deviation is not above 0.
+/// Returns DAB_OK, DAB_ERR_LENGTH, DAB_ERR_NON_FINITE, DAB_ERR_CONFIG if a deviation is not above 0, or -1 to -7 for bad
+/// pointers and sizes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_memory_assess(
     memory: *mut Memory,
@@ -413,7 +414,7 @@ pub unsafe extern "C" fn dab_memory_remove(memory: *mut Memory, index: u32) -> S
 }
 
 /// Code `index`: its mean and standard deviations, `dim` floats each, and how often it was seen.
-/// Returns DAB_OK, DAB_ERR_OUTPUT_LENGTH, or DAB_ERR_CONFIG if there is no such code.
+/// Returns DAB_OK, DAB_ERR_OUTPUT_LENGTH, DAB_ERR_CONFIG if there is no such code, or -1 to -6 for bad pointers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_memory_code(
     memory: *mut Memory,

@@ -205,8 +205,8 @@ const _: () = {
 
 /// Starts a monitor. It has seen nothing and trusts nothing: it is DAB_STALE, then DAB_FALLBACK from the first input
 /// until enough inputs were familiar.
-/// Returns DAB_OK, or DAB_ERR_CONFIG if a value is out of its range. After an error the monitor is not started, even if it was
-/// before: it trusts nothing until a later call succeeds.
+/// Returns DAB_OK, DAB_ERR_CONFIG if a value is out of its range, or -1 to -7 for bad pointers and sizes. After an error the
+/// monitor is not started, even if it was before: it trusts nothing until a later call succeeds.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_monitor_init(monitor: *mut Monitor, config: *const MonitorConfig) -> Status {
     // SAFETY: `init` checks both pointers; the caller promises a writable monitor that is this call's alone, and a
@@ -283,7 +283,7 @@ unsafe fn init(monitor: *mut Monitor, config: *const MonitorConfig) -> Result<()
 /// the window. The FLT_MAX in a dab_assessment after an error is finite: it votes for the alarm, but one vote may leave the
 /// state DAB_NOMINAL.
 /// Threads: one at a time for each monitor.
-/// Returns DAB_NOMINAL, DAB_FALLBACK, DAB_STALE or a negative DAB_ERR_ number. Use the fallback unless it is
+/// Returns DAB_NOMINAL, DAB_FALLBACK, DAB_STALE, or -1, -2 or -6 for a bad pointer. Use the fallback unless it is
 /// DAB_NOMINAL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_monitor_observe(monitor: *mut Monitor, now: u32, score: f32) -> i32 {
@@ -370,7 +370,7 @@ unsafe fn event(monitor: *const Monitor, back: u32, out: *mut Event) -> Result<(
 }
 
 /// Saves everything but the configuration into DAB_MONITOR_SAVED_BYTES bytes, the same on every machine.
-/// Returns DAB_OK or DAB_ERR_TOO_SMALL.
+/// Returns DAB_OK, DAB_ERR_TOO_SMALL, or -1 to -6 for bad pointers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_monitor_save(
     monitor: *const Monitor,
@@ -401,7 +401,7 @@ unsafe fn save(monitor: *const Monitor, bytes: *mut u8, count: usize) -> Result<
 
 /// Continues with a saved monitor of the same configuration. After a restart the clock usually jumps back, which is
 /// DAB_STALE: trust is then earned anew. If yours does not, call dab_monitor_reset instead, or set `timeout`.
-/// Returns DAB_OK, DAB_ERR_TOO_SMALL or DAB_ERR_SAVED_STATE; on an error, the monitor stays as it was.
+/// Returns DAB_OK, DAB_ERR_SAVED_STATE, or -1 to -6 for bad pointers and sizes; on an error, the monitor stays as it was.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_monitor_restore(
     monitor: *mut Monitor,

@@ -15,7 +15,7 @@ const _: () = assert!(DAB_SLOT_HEAD_BYTES == slots::HEAD_BYTES);
 /// Makes a slot of `slot`, in RAM: a state of state_bytes bytes lies behind its first DAB_SLOT_HEAD_BYTES bytes, which are filled
 /// in. sequence: the newest slot's sequence plus 1, after UINT32_MAX comes 0; any number for the first. Then write the
 /// DAB_SLOT_HEAD_BYTES + state_bytes bytes to flash, over the slot that does not hold the newest state.
-/// Returns DAB_OK, DAB_ERR_TOO_SMALL if the slot is shorter than that, or DAB_ERR_NULL or DAB_ERR_TOO_LARGE.
+/// Returns DAB_OK, DAB_ERR_TOO_SMALL if the slot is shorter than that, or -1 or -5 for a bad pointer or size.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_slot_seal(
     slot: *mut c_void,

@@ -149,10 +149,9 @@ fn still_strange(model: &Model<'_>, left: u64, all: u64) -> String {
     if left == 0 {
         return String::new();
     }
-    let several = model.channels_meta().is_some_and(|meta| !meta.views.is_empty());
-    // Finer codes bring rows nearer in the first view alone.
-    let why = match several {
-        true => "only the first view of this model can be taught;",
+    // Finer codes do not bring a row nearer that lies outside of the axes.
+    let why = match model.has_rest(0) {
+        true => "what lies outside of the axes of the first view cannot be taught;",
         false => "they are too far from the taught codes; try a smaller --spawn with more --codes, or",
     };
     let are = if left == 1 { "is" } else { "are" };

@@ -106,6 +106,7 @@ fn opening(name: &str, header: Option<&str>, artifact: &ModelFile) -> String {
          \x20*     if (dab_self_test(model, scratch, sizeof scratch) != DAB_OK) stop();\n\
          \x20*\n\
          \x20* The length is {upper}_BYTES, never sizeof {name}: the array is longer.\n\
+         \x20* {upper}_CODES and {upper}_DIM are those of the first view.\n\
          {how}"
     )
 }
