@@ -233,7 +233,8 @@ DAB_API DAB_WARN_UNUSED dab_status dab_teach(const dab_model *model, dab_memory 
     size_t inputs, void *scratch, size_t scratch_bytes, dab_assessment *out);
 
 /* dab_assess where what was taught counts as familiar: the uncertainty is the smaller one of the model's and of the
- * distance from the taught codes in the first view, so is the unfamiliarity, and p-value and verdict follow. Teaching never makes an input less familiar.
+ * distance from the taught codes in the first view, so is the unfamiliarity, and p-value and verdict follow. Teaching
+ * never makes an input less familiar.
  * Returns as dab_assess, or DAB_ERR_LENGTH if the memory has another dimension. */
 DAB_API DAB_WARN_UNUSED dab_status dab_assess_taught(const dab_model *model, dab_memory *memory, const float *input,
     size_t inputs, void *scratch, size_t scratch_bytes, dab_assessment *out);

@@ -100,7 +100,8 @@ pub unsafe extern "C" fn dab_teach(
 }
 
 /// dab_assess where what was taught counts as familiar: the uncertainty is the smaller one of the model's and of the
-/// distance from the taught codes in the first view, so is the unfamiliarity, and p-value and verdict follow. Teaching never makes an input less familiar.
+/// distance from the taught codes in the first view, so is the unfamiliarity, and p-value and verdict follow. Teaching
+/// never makes an input less familiar.
 /// Returns as dab_assess, or DAB_ERR_LENGTH if the memory has another dimension.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_assess_taught(

@@ -189,9 +189,8 @@ fn a_monitor_travels_in_the_file_of_its_model() {
     std::fs::write(folder.join("bad.toml"), written.replace(&line, "model = 7\n")).unwrap();
     let bad = ["monitor", "embed", "model.dab", "--config", "bad.toml", "-o", "no.dab"];
     assert!(refusal(&dab(&folder, &bad), 1).contains("model = 7 is not the identity of a model"));
-    // A recording that is too short is refused before its rows are scored, by how many there are.
-    let rows: String = (0..100).map(|_| "0,0\n").collect();
-    std::fs::write(folder.join("short.csv"), rows).unwrap();
+    // A recording that is too short is refused before its rows are scored, which would find the one that is not a number.
+    std::fs::write(folder.join("short.csv"), "0,0\n".repeat(100) + "0,abc\n").unwrap();
     let short = ["monitor", "tune", "short.csv", "--model", "model.dab", "--tick", "1s", "-o", "short.toml"];
     let short = refusal(&dab(&folder, &short), 1);
     assert!(short.contains("`short.csv`") && short.contains("(10785 rows)"), "{short}");
