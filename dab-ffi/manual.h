@@ -127,7 +127,7 @@ typedef int32_t dab_status;
  * ASSESS: how far is this input from the training data, and what does the network predict?
  * ---------------------------------------------------------------------------------------------------------------- */
 
-@assess@
+@assess band@
 
 /* ---------------------------------------------------------------------------------------------------------------- *
  * EXPLAIN: why is it that far, and which sensor makes it so?

@@ -281,6 +281,12 @@ DAB_API DAB_WARN_UNUSED dab_status dab_predict(const dab_model *model, const flo
 DAB_API DAB_WARN_UNUSED dab_status dab_predict_batch(const dab_model *model, const float *input, size_t rows,
     size_t inputs, float *outputs, size_t output_count, void *scratch, size_t scratch_bytes, dab_assessment *out);
 
+/* The bands of a regression's outputs: output j lies within outputs[j] +- bands[j] * a.uncertainty for 95 % of inputs like the
+ * training data, on average. bands: `outputs` floats, in the target's unit per nat. Ask once, at boot.
+ * Returns DAB_OK, DAB_ERR_NO_BANDS (no regression, or made without held-out targets), DAB_ERR_OUTPUT_LENGTH, or -1 to -6
+ * for bad pointers. */
+DAB_API DAB_WARN_UNUSED dab_status dab_model_bands(const dab_model *model, float *bands, size_t outputs);
+
 /* ---------------------------------------------------------------------------------------------------------------- *
  * EXPLAIN: why is it that far, and which sensor makes it so?
  *
@@ -450,6 +456,7 @@ DAB_API DAB_WARN_UNUSED dab_status dab_exploration_restore(dab_exploration *expl
 #define DAB_ERR_NO_MEANS (-22)               /* The artifact has no training means, and none were given. */
 #define DAB_ERR_NO_NAME (-23)                /* The artifact does not have this name. */
 #define DAB_ERR_NO_MONITOR (-24)             /* The artifact has no monitor. */
+#define DAB_ERR_NO_BANDS (-25)               /* The artifact has no bands of its predictions. */
 #define DAB_ERR_FILE (-30)                   /* The file cannot be read. */
 #define DAB_ERR_NOT_AN_ARTIFACT (-100)       /* The bytes do not begin like an artifact. */
 #define DAB_ERR_TRUNCATED (-101)             /* The artifact ends too early. */

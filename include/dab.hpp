@@ -250,6 +250,9 @@ class model_ref {
   [[nodiscard]] status means(span<float> out) const noexcept {
     return dab_model_means(handle_, out.data(), out.size());
   }
+  [[nodiscard]] status bands(span<float> out) const noexcept {
+    return dab_model_bands(handle_, out.data(), out.size());
+  }
   [[nodiscard]] status input_name(std::size_t input, span<char> name) const noexcept {
     return dab_input_name(handle_, input, name.data(), name.size());
   }

@@ -2,7 +2,7 @@
 //! is broken.
 
 use dab_core::artifact::AlignedBytes;
-use dab_core::artifact::info::{INPUT_MEANS, INPUT_NAMES, means_text};
+use dab_core::artifact::info::{INPUT_MEANS, INPUT_NAMES, numbers_text};
 use dab_core::artifact::schema::CovarianceKind;
 use dab_core::artifact::writer::{Normalization, Spec};
 use dab_core::attribute::{Groups, Means, NO_GROUP};
@@ -194,7 +194,7 @@ fn means_come_from_the_file_and_bad_arguments_are_named() {
     spec.normalization = Some(Normalization { mean: own.clone(), std: vec![1.0; 4] });
     assert_eq!(means(&spec), Some(own.clone()));
     let others = [4.0, 3.0, 2.0, 1.0];
-    spec.info = vec![(INPUT_MEANS.into(), means_text(&others)), (INPUT_NAMES.into(), "a, b, c, d".into())];
+    spec.info = vec![(INPUT_MEANS.into(), numbers_text(&others)), (INPUT_NAMES.into(), "a, b, c, d".into())];
     assert_eq!(means(&spec), Some(others.to_vec()), "what the info says outright counts");
     spec.info[0].1.push_str(" 00000000");
     assert_eq!(means(&spec), Some(own.clone()), "a list of another length is none");

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::{Mutex, OnceLock};
 
 use dab::status;
-use dab_tests::c_cases::{Source, damaged_info, reason, refused, with_monitor, wrong_answers};
+use dab_tests::c_cases::{Source, damaged_info, reason, refused, with_band, with_monitor, wrong_answers};
 use dab_tests::c_replay;
 use dab_tests::markdown::sample;
 use dab_tests::programs::{has, run, text};
@@ -58,14 +58,16 @@ fn sources(test: &str) -> PathBuf {
         ("uncertainty", &*wrong[0], status::DAB_ERR_SELF_TEST),
         ("digest", &*wrong[1], status::DAB_ERR_SELF_TEST_DIGEST),
     ];
-    let tuned = with_monitor();
+    let (tuned, banded) = (with_monitor(), with_band());
     // Files are the shared library's alone: host.c provokes these. memory.c provokes the memory's own, guard.c the monitor's.
+    // A program with the frozen header does not know of bands.
     let silent = [
         status::DAB_ERR_FILE,
         status::DAB_ERR_INFO,
         status::DAB_ERR_MEMORY_FULL,
         status::DAB_ERR_SATURATED,
         status::DAB_ERR_NO_MONITOR,
+        status::DAB_ERR_NO_BANDS,
     ];
     let numbers = status::ALL.iter().map(|(n, _)| *n).filter(|n| !silent.contains(n)).collect::<Vec<_>>();
     let mut source = Source::new();
@@ -73,6 +75,7 @@ fn sources(test: &str) -> PathBuf {
     source.statuses("REFUSED", "", &cases);
     source.statuses("WRONG_ANSWERS", "2", &wrong);
     source.statuses("TUNED", "1", &[("tuned", &tuned, status::DAB_OK)]);
+    source.statuses("BANDED", "1", &[("banded", &banded, status::DAB_OK)]);
     source.numbers(&numbers);
     std::fs::write(folder.join("cases.c"), source.finish()).unwrap();
     folder

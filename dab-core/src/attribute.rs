@@ -38,7 +38,7 @@ impl<'a> Means<'a> {
     pub fn get(&self, input: usize) -> Option<f32> {
         match self.0 {
             Source::Values(values) => values.get(input).copied(),
-            Source::Text(text) => info::mean(text, input),
+            Source::Text(text) => info::number(text, input),
         }
     }
 
@@ -107,7 +107,7 @@ impl<'a> Model<'a> {
     #[must_use]
     pub fn means(&self) -> Option<Means<'a>> {
         if let Some(text) = info::find(self.info, INPUT_MEANS)
-            && info::has_means(text, self.meta.inputs as usize)
+            && info::has_numbers(text, self.meta.inputs as usize, |_| true)
         {
             return Some(Means(Source::Text(text)));
         }

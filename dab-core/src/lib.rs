@@ -23,6 +23,7 @@ compile_error!("a model has weights: enable dab-core's feature `float32`, `int8`
 
 pub mod artifact;
 pub mod attribute;
+pub mod band;
 pub mod calibration;
 pub mod channels;
 pub mod codebook;

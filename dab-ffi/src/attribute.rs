@@ -3,6 +3,7 @@
 use core::ffi::{c_char, c_void};
 use core::mem::size_of;
 
+use dab_core::Model;
 use dab_core::attribute::{Groups, Means};
 
 use crate::assess::{Assessment, Call};
@@ -171,25 +172,37 @@ unsafe fn arguments<'a>(
 /// Returns DAB_OK, DAB_ERR_NO_MEANS, DAB_ERR_OUTPUT_LENGTH, or -1 to -6 for bad pointers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_model_means(model: *const Handle, means: *mut f32, inputs: usize) -> Status {
-    // SAFETY: `own_means` checks both pointers; the caller promises a model that nobody writes to, and writable floats.
-    status::of(unsafe { own_means(model, means, inputs) })
+    // SAFETY: `own_numbers` checks both pointers; the caller promises a model that nobody writes to, and writable floats.
+    status::of(unsafe {
+        own_numbers(model, (means, inputs), |model| {
+            let own = model.means().ok_or(DAB_ERR_NO_MEANS);
+            (model.shape().inputs, own.map(|own| move |input| own.get(input)))
+        })
+    })
 }
 
+/// Copies numbers of a model's file into `count` floats at `to`; `own` gives how many there are, and what reads each of them.
+///
 /// # Safety
-/// As [`dab_model_means`].
-unsafe fn own_means(model: *const Handle, means: *mut f32, inputs: usize) -> Result<()> {
+/// `model` points to memory as [`loaded`] asks it, and `to`, if not NULL, to `count` writable floats that are this call's alone.
+pub(crate) unsafe fn own_numbers<F: Fn(usize) -> Option<f32>>(
+    model: *const Handle,
+    (to, count): (*mut f32, usize),
+    own: impl FnOnce(&Model<'static>) -> (usize, Result<F>),
+) -> Result<()> {
     // SAFETY: `loaded` checks pointer and tag; the caller promises a model that nobody writes to.
     let (loaded, places) = unsafe { loaded(model)? };
-    ptr::disjoint(&[span(means, inputs)?], &places)?;
-    if inputs != loaded.model.shape().inputs {
+    ptr::disjoint(&[span(to, count)?], &places)?;
+    let (right, own) = own(&loaded.model);
+    if count != right {
         return Err(DAB_ERR_OUTPUT_LENGTH);
     }
-    let own = loaded.model.means().ok_or(DAB_ERR_NO_MEANS)?;
+    let own = own?;
     // SAFETY: `span` checked pointer and length, `disjoint` that it lies apart from the model; the caller promises writable
     // memory that is this call's alone.
-    let means = unsafe { ptr::slice_mut(means, inputs) };
-    for (i, to) in means.iter_mut().enumerate() {
-        *to = own.get(i).unwrap_or(0.0);
+    let places = unsafe { ptr::slice_mut(to, count) };
+    for (i, to) in places.iter_mut().enumerate() {
+        *to = own(i).unwrap_or(0.0);
     }
     Ok(())
 }

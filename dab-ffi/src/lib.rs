@@ -25,6 +25,7 @@ pub mod model;
 
 pub mod assess;
 pub mod attribute;
+pub mod band;
 pub mod explain;
 pub mod guard;
 pub mod monitor;

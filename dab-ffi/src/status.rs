@@ -60,6 +60,8 @@ pub const DAB_ERR_NO_MEANS: i32 = -22;
 pub const DAB_ERR_NO_NAME: i32 = -23;
 /// The artifact has no monitor.
 pub const DAB_ERR_NO_MONITOR: i32 = -24;
+/// The artifact has no bands of its predictions.
+pub const DAB_ERR_NO_BANDS: i32 = -25;
 /// The file cannot be read.
 pub const DAB_ERR_FILE: i32 = -30;
 /// The bytes do not begin like an artifact.
@@ -142,6 +144,7 @@ pub const ALL: &[(Status, &CStr)] = &[
     (DAB_ERR_NO_MEANS, c"the artifact has no training means, and none were given"),
     (DAB_ERR_NO_NAME, c"the artifact does not have this name"),
     (DAB_ERR_NO_MONITOR, c"the artifact has no monitor"),
+    (DAB_ERR_NO_BANDS, c"the artifact has no bands of its predictions"),
     (DAB_ERR_FILE, c"the file cannot be read"),
     (DAB_ERR_NOT_AN_ARTIFACT, c"these bytes are not a dab artifact"),
     (DAB_ERR_TRUNCATED, c"the artifact is truncated"),

@@ -18,13 +18,14 @@ use std::{ops::Range, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Result, anyhow, bail};
 use burn::tensor::Device;
+use dab_core::artifact::AlignedBytes;
 
 use crate::{
     choose::Choice,
     config::{Experiment, OutputVariance, Weights, retrofit::Beside},
     data::{self, DataConfig, Description, Loaded, Seen, Table, Targets, Task, sources::clusters},
     error::Error,
-    export::{artifact, backbone, int8, retrofit},
+    export::{artifact, backbone, band, int8, retrofit},
     learn::{
         learn,
         machines::Machines,
@@ -185,6 +186,7 @@ pub fn run(
             let bytes = int8::quantised(&model, Some(&rows)).map_err(Error::of(Error::Export))?;
             floats = Some(std::mem::replace(&mut model, bytes));
         }
+        let model = band::with_bands(model, &seen.held_out).map_err(Error::of(Error::Export))?;
 
         let task = sealed.open(seen);
         // All that is told about the model comes from its file; the trainer's own scores are there for parity.
@@ -201,13 +203,14 @@ pub fn run(
         })?;
         let (scores, codebook) = (assessments.scores(), made.codebook());
         let noise = made.noise(&task, &trainer).map_err(Error::of(Error::Measuring))?;
-        let mut evaluation = evaluate(&codebook.priors, noise.as_ref(), &task, &scores)
+        let widths = widths(&model).map_err(Error::of(Error::Measuring))?;
+        let mut evaluation = evaluate(&codebook.priors, noise.as_ref(), widths.as_deref(), &task, &scores)
             .map_err(Error::of(Error::Measuring))?;
-        if let (DataConfig::RegressionClusters(_), Some(interval)) =
-            (&experiment.data, &mut evaluation.interval)
+        if let (DataConfig::RegressionClusters(_), Some(interval), Some(&[width])) =
+            (&experiment.data, &mut evaluation.interval, widths.as_deref())
         {
             let truth = |x: &[f32]| clusters::truth(x[0]);
-            interval.truth = Some(truth_coverage(&task, &scores, interval.scale, truth));
+            interval.truth = Some(truth_coverage(&task, &scores, width, truth));
         }
         evaluation.scores = assessments.reports(&task).map_err(Error::of(Error::Measuring))?;
         // What a reader wants first: how well the score does that verdicts are about.
@@ -219,7 +222,7 @@ pub fn run(
         };
         let (mut warnings, rows) = (description.warnings, description.rows);
         let classifier = Classifier::of(experiment.retrofit.as_ref());
-        for warning in useless(&task, &scores.test, classifier)
+        for warning in useless(&task, &scores.test, classifier, alarms::elsewhere(&evaluation.alarms))
             .into_iter()
             .chain(alarms::warnings(&evaluation.alarms, description.calibration.is_some()))
             .chain(parity.warning())
@@ -368,6 +371,11 @@ impl Made {
     }
 }
 
+/// The widths of the bands in a model's file.
+fn widths(model: &[u8]) -> Result<Option<Vec<f32>>> {
+    Ok(band::widths(&AlignedBytes::from(model).model()?))
+}
+
 /// How well the file's scores agree with the trainer's; a disagreement is an error.
 fn agreement(trainer: &TaskScores, file: &Assessments) -> Result<Parity> {
     let parity = Twice::new(trainer, file).parity()?;
@@ -387,8 +395,6 @@ fn calibration_rows(experiment: &Experiment, description: &Description, seen: &S
 
 #[cfg(test)]
 mod tests {
-    use dab_core::artifact::AlignedBytes;
-
     use super::*;
     use crate::{
         config::{
@@ -437,6 +443,35 @@ mod tests {
             assert!(median(&first) != median(&second), "both were measured on their own test rows");
             assert!(first.model == second.model, "a test or OOD row reached the model");
         }
+    }
+
+    #[test]
+    fn the_band_in_the_file_is_made_of_held_out_rows_alone() {
+        let numbers = |rows: usize, stream: &str, noise: f32| {
+            let mut random = Random::new(6, stream);
+            let inputs = Table::column((0..rows).map(|_| random.normal() as f32).collect());
+            let targets = inputs.values.iter().map(|x| 3.0 * x + noise * random.normal() as f32).collect();
+            Split { inputs, targets: Targets::Regression(Table::column(targets)) }
+        };
+        let run_on = |held_out: f32, test: f32| {
+            let [train, held_out, test] =
+                [(200, "train", 1.0), (60, "held-out", held_out), (60, "test", test)]
+                    .map(|(rows, stream, noise)| numbers(rows, stream, noise));
+            let task = Task { name: "banded".into(), train, held_out, test, ood: Vec::new() };
+            let views = vec![ViewConfig { norm: Norm::Columns, codes: 3, ..ViewConfig::default() }];
+            let retrofit = Retrofit { views, ..Retrofit::default() };
+            let experiment = Experiment::without_gradients("banded", 0, DataConfig::Memory, retrofit);
+            let loaded = Loaded::Rows(Box::new(task), Description::default());
+            run(&experiment, Some(loaded), &Options::new(0), &mut ()).unwrap().swap_remove(0)
+        };
+        let [first, other_test, other_band] =
+            [(1.0, 1.0), (1.0, 90.0), (9.0, 1.0)].map(|(a, b)| run_on(a, b));
+        let interval = |run: &Run| run.evaluation.interval.clone().unwrap();
+        assert!(interval(&first).coverage > 0.8 && interval(&other_test).coverage < 0.2);
+        assert!(first.model == other_test.model, "a test row reached the band");
+        let width = |run: &Run| widths(&run.model).unwrap().unwrap()[0];
+        assert!(width(&other_band) > 5.0 * width(&first), "{} {}", width(&other_band), width(&first));
+        assert_eq!(interval(&first).scales, [f64::from(width(&first)) / 2.0]);
     }
 
     #[test]

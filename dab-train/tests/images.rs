@@ -182,7 +182,7 @@ fn fine_tuning_learns_and_tells_svhn_apart() {
         |set: &ImageSet| images::features(network, set, &task.preprocessing.normalise, &setting.device);
     let featured = task.featured("small", features).unwrap();
     let scores = TaskScores::of(&featured, |inputs| run.trained.score(inputs, &setting.device)).unwrap();
-    let evaluation = evaluate(&run.trained.codebook.priors, None, &featured, &scores).unwrap();
+    let evaluation = evaluate(&run.trained.codebook.priors, None, None, &featured, &scores).unwrap();
     let accuracy = evaluation.classification.unwrap().accuracy;
     let auroc = evaluation.report.ood[0].1.auroc;
     let losses: Vec<f64> = run.history.iter().map(|epoch| epoch.nll).collect();

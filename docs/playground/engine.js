@@ -7,7 +7,7 @@
 
 // In the order of the module's `size` and `slot`.
 const SIZES = ["inputs", "layers", "dim", "codes", "outputs", "covariance", "task", "heldOut", "scratch", "entries",
-  "channels"];
+  "channels", "bands"];
 const SLOTS = [
   "text", "input", "columns", "outputs", "distances", "assignment", "dimensions", "latentMean", "latentSpread",
   "result", "limits", "codeMeans", "codePrecisions", "priors", "scores", "pValues", "inputMean", "inputInverseStd",

@@ -144,7 +144,7 @@ class Rows {
     if (status) {
       const fault = status & ((1 << FAULT_BITS) - 1);
       this.faults.set(row, this.faultWords(row, fault, status >>> FAULT_BITS, fields, width));
-      this.lines.push(`,,invalid,${",".repeat(this.fixedColumns() - FIXED + engine.outputs)}`);
+      this.lines.push(`,,invalid,${",".repeat(this.columnsOfScores().length - FIXED)}`);
       this.uncertainty.push(NaN);
       this.verdict.push("invalid");
       return;
@@ -202,8 +202,9 @@ class Rows {
 
   /** The names of the columns of a score. */
   columnsOfScores() {
-    const more = this.engine.channels ? CHANNELS : [];
-    return ["uncertainty", "p_value", "verdict", "nearest", ...more, ...this.engine.outputNames];
+    const { channels, bands, outputNames } = this.engine;
+    const halves = bands ? outputNames.map((name) => `${name}_band`) : [];
+    return ["uncertainty", "p_value", "verdict", "nearest", ...(channels ? CHANNELS : []), ...outputNames, ...halves];
   }
 
   /** What `dab score` prints. */

@@ -2,8 +2,9 @@
 
 use std::sync::OnceLock;
 
-use dab_core::CovarianceKind;
+use dab_core::artifact::info::{OUTPUT_BANDS, numbers_text};
 use dab_core::artifact::monitor::set_monitor;
+use dab_core::{CovarianceKind, Task};
 
 use crate::specs::{Random, add_locals, add_rests, any, monitors, real, same_bits};
 
@@ -31,6 +32,12 @@ pub fn models() -> &'static [(String, Vec<u8>)] {
         for (_, spec) in models.clone().iter_mut().filter(|(_, spec)| spec.channels.is_some()) {
             add_locals(&mut random, spec);
             models.push((format!("local-{}", models.len()), spec.clone()));
+        }
+        // Bands, where there are predictions that may have one.
+        for (_, spec) in &mut models {
+            if let Some(decoder) = spec.decoder.as_ref().filter(|decoder| decoder.task == Task::Regression) {
+                spec.info.push((OUTPUT_BANDS.into(), numbers_text(&vec![0.5; decoder.outputs])));
+            }
         }
         let mut models: Vec<_> =
             models.into_iter().map(|(name, spec)| (name, spec.to_bytes().expect("a model"))).collect();

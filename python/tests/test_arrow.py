@@ -11,6 +11,8 @@ import numpy as np
 
 import dab_uncertainty as dab
 
+from test_package import with_bands
+
 try:
     import pyarrow as pa
     import pyarrow.dataset
@@ -59,6 +61,17 @@ class Arrow(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "already"):
             self.score(scored)
         self.assertEqual(self.score(self.table.slice(0, 0)).schema, scored.schema)
+
+    def test_outputs_of_a_regression_have_bands_behind_them(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "banded.dab")
+            path.write_bytes(with_bands(Path(MODEL).read_bytes(), [0.75]))
+            rows = self.table.set_column(1, self.names[-1], pa.array([None, *self.rows[1:, -1]], pa.float32()))
+            scored = dab.arrow.score(rows, path, self.names, append=False, outputs=True, skip_bad=True)
+        self.assertEqual(scored.schema.names[-2:], ["speed", "speed_band"])
+        expected = np.float32(0.75) * self.found.uncertainty[1:]
+        self.assertTrue((scored["speed_band"].combine_chunks()[1:].to_numpy() == expected).all())
+        self.assertEqual([scored[name][0].as_py() for name in ("speed", "speed_band")], [None, None])
 
     def test_a_batch_without_rows_has_the_columns_of_all_others(self):
         # Spark and Polars ask it for the columns before they run.

@@ -41,6 +41,19 @@ def with_monitor(model, floats, numbers):
     return header + struct.pack("<I", crc32c(header)) + body
 
 
+def with_bands(model, widths):
+    """The file of a regression with these widths of its outputs' bands, as docs/format.md has them in the info section."""
+    text = " ".join(f"{struct.unpack('<I', struct.pack('<f', width))[0]:08x}" for width in widths)
+    # Numbers of entries and of bytes below 128 take one byte each.
+    entry = b"".join(bytes([len(string)]) + string.encode() for string in ("output_bands", text))
+    head = list(struct.unpack_from("<8sHH9IQ", model))
+    info = head[10]
+    head[3], head[11] = head[3] + len(entry), head[11] + len(entry)
+    body = model[64:info] + bytes([model[info] + 1]) + model[info + 1 :] + entry
+    header = struct.pack("<8sHH9IQ", *head) + struct.pack("<I", crc32c(body))
+    return header + struct.pack("<I", crc32c(header)) + body
+
+
 def refused(test, status, words, call, *args, **kwargs):
     """The call raises an Error with this number and these words."""
     with test.assertRaises(dab.Error) as caught:
@@ -115,6 +128,15 @@ class Models(unittest.TestCase):
                 self.model.attribute(x, groups=bad)
         with self.assertRaises(ValueError):
             self.model.attribute(x, means=means[1:])
+
+    def test_bands_are_those_of_the_file(self):
+        self.assertIsNone(self.model.bands, "the motor's model is older than bands")
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "banded.dab")
+            path.write_bytes(with_bands(Path(MODEL).read_bytes(), [0.75]))
+            banded = dab.Model(path)
+            self.assertEqual(banded.bands.tolist(), [0.75])
+            self.assertTrue((banded.assess(self.rows).uncertainty == self.model.assess(self.rows).uncertainty).all())
 
     def test_a_batch_predicts_and_assesses_in_one_pass(self):
         outputs, a = self.model.predict_and_assess(self.rows)

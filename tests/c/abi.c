@@ -323,6 +323,30 @@ static void attributions(const model_case *m, int has_means, const char *name) {
     free(scratch);
 }
 
+/* The frozen header has no bands. */
+#ifdef DAB_ERR_NO_BANDS
+/* The band of a prediction, and models that have none: a classifier, a regression without the key, a model without outputs. */
+static void bands(void) {
+    static uint64_t storage[DAB_MODEL_BYTES / 8];
+    dab_model *model = NULL;
+    float band[2] = {-7, -7};
+    size_t i;
+    GIVES(dab_model_init(storage, sizeof storage, BANDED[0].artifact, BANDED[0].bytes, &model), DAB_OK);
+    GIVES(dab_model_bands(model, band, 0), DAB_ERR_OUTPUT_LENGTH);
+    GIVES(dab_model_bands(model, band, 2), DAB_ERR_OUTPUT_LENGTH);
+    GIVES(dab_model_bands(model, NULL, 1), DAB_ERR_NULL);
+    GIVES(dab_model_bands(NULL, band, 1), DAB_ERR_NULL);
+    GIVES(dab_model_bands(model, (float *)storage, 1), DAB_ERR_OVERLAP);
+    CHECK(bits(band[0]) == bits(-7.0f));
+    GIVES(dab_model_bands(model, band, 1), DAB_OK);
+    CHECK(bits(band[0]) == bits(0.75f) && bits(band[1]) == bits(-7.0f));
+    for (i = 0; i < 3; i++) {
+        GIVES(dab_model_init(storage, sizeof storage, MODELS[i].artifact, MODELS[i].bytes, &model), DAB_OK);
+        GIVES(dab_model_bands(model, band, MODELS[i].outputs), DAB_ERR_NO_BANDS);
+    }
+}
+#endif
+
 static void monitors(void) {
     dab_monitor_config c = {0, 2, 1, 5, 3, 4, 10, 20, 0, 0, 0, 0, {0}, {0}};
     struct {
@@ -418,6 +442,9 @@ int main(void) {
     refusals(&MODELS[0]);
     attributions(&MODELS[0], 1, "speed, \"m/s\"");
     attributions(&MODELS[1], 0, NULL);
+#ifdef DAB_ERR_NO_BANDS
+    bands();
+#endif
     monitors();
     explorations();
     for (i = 0; i < STATUS_COUNT; i++) {

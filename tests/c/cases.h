@@ -36,6 +36,8 @@ extern const size_t MODEL_COUNT;
 extern const refused_case WRONG_ANSWERS[2];
 /* A sound artifact with a monitor: window 16, enter 5.25, every member set, ticks of 10 ms. */
 extern const refused_case TUNED[1];
+/* A sound artifact of a regression whose one output has a band of 0.75 for each nat. */
+extern const refused_case BANDED[1];
 /* Every status number of the library that a call can give. */
 extern const int32_t STATUSES[];
 extern const size_t STATUS_COUNT;

@@ -69,6 +69,10 @@ void answers(const model_case &m) {
   check(attributed.ok() && without.ok() && bits(attributed->score - without->score) == bits(adds[0]), "which sensor");
   check(model.attribute(first, adds, wide, {}, {means.data(), 1}).status().number() ==
             (m.inputs == 1 ? DAB_OK : DAB_ERR_LENGTH), "too few means");
+  dab::model<> banded;
+  std::array<float, 1> band{};
+  check(banded.init(BANDED[0].artifact, BANDED[0].bytes).ok() && banded.bands(band).ok() && band[0] == 0.75f, "a band");
+  check(model.bands(every).number() == (every.size() == m.outputs ? DAB_ERR_NO_BANDS : DAB_ERR_OUTPUT_LENGTH), "no band");
   std::array<char, 40> name{};
   const bool named = model.input_name(0, name).ok();
   check(named == (name[0] != 0) && !model.output_name(99, name).ok(), "names");

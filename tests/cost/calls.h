@@ -5,7 +5,7 @@ NUMBERS(artifact, TEXT(FOLDER) "/model.dab");
 enum { OUTPUTS = 1, CODES = 4, DIM = 4, PLACES = 8 };
 enum {
     INIT, CHECK, SELF_TEST, SHAPE, RATES, THRESHOLD, ASSESS, ASSESS_BATCH, PREDICT, PREDICT_BATCH, EXPLAIN, WITHOUT, ATTRIBUTE,
-    MEANS, NAME, MONITOR, OBSERVE, EXPLORE, ENCODE, TEACH, TAUGHT
+    MEANS, BANDS, NAME, MONITOR, OBSERVE, EXPLORE, ENCODE, TEACH, TAUGHT
 };
 static uint64_t storage[DAB_MODEL_BYTES / 8], places[DAB_MEMORY_BYTES(PLACES, DIM) / 8];
 static float scratch[SCRATCH + INPUTS];
@@ -53,6 +53,7 @@ __attribute__((noinline)) static void call(const float *x) {
     if (CALL == WITHOUT) s = dab_assess_without(model, x, INPUTS, 0, 0, 3, scratch, sizeof scratch, &a);
     if (CALL == ATTRIBUTE) s = dab_attribute(model, x, INPUTS, 0, 0, 0, adds, INPUTS, scratch, sizeof scratch, &a);
     if (CALL == MEANS) s = dab_model_means(model, adds, INPUTS);
+    if (CALL == BANDS) s = dab_model_bands(model, outputs, OUTPUTS);
     if (CALL == NAME) s = dab_input_name(model, INPUTS - 1, name, sizeof name);
     if (CALL == MONITOR) s = dab_model_monitor(model, &tuned, adds);
     if (CALL == OBSERVE) s = dab_monitor_observe(&monitor, now++, x[0]);

@@ -309,7 +309,7 @@ CALLS = {"INIT": "dab_model_init", "CHECK": "dab_model_check", "SELF_TEST": "dab
          "RATES": "dab_set_rates", "THRESHOLD": "dab_threshold", "ASSESS_BATCH": "dab_assess_batch, one row",
          "PREDICT": "dab_predict", "PREDICT_BATCH": "dab_predict_batch, one row", "EXPLAIN": "dab_explain",
          "WITHOUT": "dab_assess_without", "ATTRIBUTE": "dab_attribute, 26 inputs", "MEANS": "dab_model_means",
-         "NAME": "dab_input_name", "MONITOR": "dab_model_monitor", "OBSERVE": "dab_monitor_observe",
+         "BANDS": "dab_model_bands", "NAME": "dab_input_name", "MONITOR": "dab_model_monitor", "OBSERVE": "dab_monitor_observe",
          "EXPLORE": "dab_exploration_compute", "ENCODE": "dab_encode", "TEACH": "dab_teach", "TAUGHT": "dab_assess_taught"}
 
 

@@ -2,12 +2,13 @@
 
 use std::fmt::Write;
 
+use dab_core::artifact::info::{OUTPUT_BANDS, numbers_text, set_info};
 use dab_core::artifact::monitor::set_monitor;
 use dab_core::artifact::schema::Form;
 use dab_core::artifact::{AlignedBytes, ArtifactError, Part};
 use dab_core::{Model, Verdict};
 
-use crate::attack::{CHOLESKY, MLP, VIEWS, parts};
+use crate::attack::{CHOLESKY, MLP, SPECTRAL, VIEWS, parts};
 use crate::patch::{Parts, seal, word};
 use crate::specs::{Random, monitors, real};
 
@@ -97,6 +98,16 @@ pub fn refused() -> Vec<Refused> {
 pub fn with_monitor() -> Vec<u8> {
     let [_, (_, whole)] = monitors();
     set_monitor(parts(MLP).join().as_slice(), &whole, 0.01, &[]).expect("a monitor")
+}
+
+/// A sound artifact of a regression, whose one output has a band of 0.75 for each nat.
+///
+/// # Panics
+/// When the models of the tests cannot be taken apart.
+#[must_use]
+pub fn with_band() -> Vec<u8> {
+    let info = (OUTPUT_BANDS.to_owned(), numbers_text(&[0.75]));
+    set_info(parts(SPECTRAL).join().as_slice(), &[info]).expect("a model")
 }
 
 /// Sound artifacts whose known answers are wrong: an uncertainty, and the digest.

@@ -1,8 +1,9 @@
 //! The info section: names, units, provenance. It never changes an assessment.
 //!
 //! A list of key–value strings in postcard, keys in the writer's order. Unlike the other sections it may
-//! grow freely: an unknown key is shown, not refused. A device reads two kinds of keys from it, where they lie: the names
-//! of inputs and outputs, and the training means of the inputs. A section that is damaged has neither.
+//! grow freely: an unknown key is shown, not refused. A device reads three kinds of keys from it, where they lie: the names
+//! of inputs and outputs, the training means of the inputs, and the widths of a regression's bands. A section that is damaged
+//! has none of them.
 
 #[cfg(feature = "alloc")]
 use alloc::string::String;
@@ -10,17 +11,23 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 #[cfg(feature = "alloc")]
+use super::aligned::AlignedBytes;
+#[cfg(feature = "alloc")]
 use super::error::ArtifactError;
 use super::names::digit;
 #[cfg(feature = "alloc")]
 use super::reader::sections;
+#[cfg(feature = "alloc")]
+use super::taught::seal;
 
 /// Key of the inputs' names.
 pub const INPUT_NAMES: &str = "input_names";
 /// Key of the outputs' names.
 pub const OUTPUT_NAMES: &str = "output_names";
-/// Key of the inputs' training means: the bits of each f32 as eight hexadecimal digits, with one blank between them.
+/// Key of the inputs' training means, a text of numbers ([`numbers_text`]).
 pub const INPUT_MEANS: &str = "input_means";
+/// Key of the [bands](crate::band) of a regression's outputs, a text of numbers ([`numbers_text`]).
+pub const OUTPUT_BANDS: &str = "output_bands";
 
 /// Reads the info section of an artifact.
 ///
@@ -33,6 +40,21 @@ pub fn read_info(bytes: &[u8]) -> Result<Vec<(String, String)>, ArtifactError> {
         postcard::take_from_bytes::<Vec<(String, String)>>(info).map_err(|_| ArtifactError::Info)?;
     let canonical = postcard::to_allocvec(&entries).is_ok_and(|canonical| canonical == info);
     if rest.is_empty() && canonical { Ok(entries) } else { Err(ArtifactError::Info) }
+}
+
+/// The artifact with `info` in place of its info. Nothing else changes: every assessment keeps its bits.
+///
+/// # Errors
+/// When `artifact` is no model.
+#[cfg(feature = "alloc")]
+pub fn set_info(artifact: &[u8], info: &[(String, String)]) -> Result<Vec<u8>, ArtifactError> {
+    let bytes = AlignedBytes::from(artifact);
+    bytes.model()?;
+    let parts = sections(bytes.as_slice())?;
+    let info = postcard::to_allocvec(info).map_err(|_| ArtifactError::Info)?;
+    let file = seal(bytes.as_slice(), parts.meta, parts.params, &info, parts.features);
+    file.model()?;
+    Ok(file.as_slice().into())
 }
 
 /// The value of the first `key` in a section; `None` when there is no such key, or the section is damaged before it.
@@ -69,25 +91,26 @@ fn string<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(string)
 }
 
-/// The string of [`INPUT_MEANS`].
+/// Numbers as a string: the bits of each f32 as eight hexadecimal digits, with one blank between them.
 #[cfg(feature = "alloc")]
 #[must_use]
-pub fn means_text(means: &[f32]) -> String {
-    let words: Vec<String> = means.iter().map(|m| alloc::format!("{:08x}", m.to_bits())).collect();
+pub fn numbers_text(numbers: &[f32]) -> String {
+    let words: Vec<String> = numbers.iter().map(|x| alloc::format!("{:08x}", x.to_bits())).collect();
     words.join(" ")
 }
 
-/// What an input has in [`INPUT_MEANS`]; `None` when the text does not have it, or it is no finite number.
-pub(crate) fn mean(text: &[u8], input: usize) -> Option<f32> {
+/// Number `index` of a text of [`numbers_text`]; `None` when the text does not have it, or it is no finite number.
+pub(crate) fn number(text: &[u8], index: usize) -> Option<f32> {
     const DIGITS: usize = 8;
-    let word = text.get(input.checked_mul(DIGITS + 1)?..)?.get(..DIGITS)?;
+    let word = text.get(index.checked_mul(DIGITS + 1)?..)?.get(..DIGITS)?;
     let bits = word.iter().try_fold(0u32, |bits, &byte| Some(bits << 4 | digit(byte)?))?;
-    Some(f32::from_bits(bits)).filter(|m| m.is_finite())
+    Some(f32::from_bits(bits)).filter(|x| x.is_finite())
 }
 
-/// Whether a text of [`INPUT_MEANS`] has exactly `count` means.
-pub(crate) fn has_means(text: &[u8], count: usize) -> bool {
-    text.len().checked_add(1) == count.checked_mul(9) && (0..count).all(|i| mean(text, i).is_some())
+/// Whether a text of [`numbers_text`] has exactly `count` numbers, all of which are `allowed`.
+pub(crate) fn has_numbers(text: &[u8], count: usize, allowed: impl Fn(f32) -> bool) -> bool {
+    text.len().checked_add(1) == count.checked_mul(9)
+        && (0..count).all(|i| number(text, i).is_some_and(&allowed))
 }
 
 #[cfg(all(test, feature = "alloc"))]
@@ -109,16 +132,18 @@ mod tests {
     }
 
     #[test]
-    fn means_come_back_with_their_bits() {
-        let means = [0.0, -1.5, 1e-30, f32::MAX];
-        let text = means_text(&means);
+    fn numbers_come_back_with_their_bits() {
+        let numbers = [0.0, -1.5, 1e-30, f32::MAX];
+        let text = numbers_text(&numbers);
         let text = text.as_bytes();
-        assert!(has_means(text, 4) && !has_means(text, 3) && !has_means(text, 5) && !has_means(b"", 1));
-        for (i, m) in means.iter().enumerate() {
-            assert_eq!(mean(text, i).map(f32::to_bits), Some(m.to_bits()));
+        let has = |text, count| has_numbers(text, count, |_| true);
+        assert!(has(text, 4) && !has(text, 3) && !has(text, 5) && !has(b"", 1));
+        assert!(has_numbers(text, 4, |x| x >= -1.5) && !has_numbers(text, 4, |x| x >= 0.0));
+        for (i, x) in numbers.iter().enumerate() {
+            assert_eq!(number(text, i).map(f32::to_bits), Some(x.to_bits()));
         }
-        assert!(
-            !has_means(b"7fc00000", 1) && !has_means(b"3f80000x", 1) && !has_means("ä234567".as_bytes(), 1)
-        );
+        for damaged in ["7fc00000", "3f80000x", "ä234567"] {
+            assert!(!has(damaged.as_bytes(), 1), "{damaged}");
+        }
     }
 }

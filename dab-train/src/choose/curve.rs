@@ -79,11 +79,12 @@ fn as_good(points: &[Point]) -> Option<String> {
     let chosen = points.iter().find(|point| point.chosen)?;
     let smaller =
         points.iter().find(|point| point.bytes < chosen.bytes && point.auroc > chosen.auroc - ALIKE)?;
-    let flash =
-        smaller.flash.map_or_else(String::new, |flash| format!(": --flash {}K takes it", flash >> 10));
+    let flash = smaller.flash.map_or_else(String::new, |flash| {
+        format!(" (--flash {}K makes one of that size, perhaps with other views)", flash >> 10)
+    });
     Some(format!(
-        "a file of {} finds as many of these strangers (AUROC {:.4}){flash}; the flash that is allowed is used all the same, since \
-         strangers made of training rows cannot test everything that more axes and codes see",
+        "with a file of {} these views find as many of these strangers, AUROC {:.4}{flash}; the flash that is allowed is used all \
+         the same, since strangers made of training rows cannot test everything that more axes and codes see",
         plural(smaller.bytes, "byte"),
         smaller.auroc
     ))
@@ -106,7 +107,8 @@ mod tests {
         let said = as_good(&[point(9000, 0.9, false), point(16_000, 0.98, false), point(99_000, 0.98, true)])
             .unwrap();
         assert!(
-            said.starts_with("a file of 16,000 bytes finds as many") && said.contains("--flash 16K takes it"),
+            said.starts_with("with a file of 16,000 bytes these views find as many")
+                && said.contains("--flash 16K makes one of that size, perhaps with other views"),
             "{said}"
         );
         assert_eq!(

@@ -383,11 +383,16 @@ fn among(
     ensure!(!chosen.is_empty(), too_small(rows, wish.flash));
     let used = &folds[..judged.len()];
     let mut auroc = curve::joined(used, &chosen, wish.flash, wish.seed)?;
-    // Fewer views have more axes each, or more codes: where axes are left out, and where nothing else fills the flash, that may be
-    // worth more than another view.
-    let crowded = |chosen: &[Candidate]| rows.classes() < 2 || chosen.iter().any(|view| !view.full_rank);
-    while chosen.len() > 1 && crowded(&chosen) && !late() {
+    // Fewer views have more axes each, or more codes, where the flash is what limits them: that may be worth more than another view.
+    let sizes_among = |views: &[Candidate], count: usize| {
+        let room = wish.flash.map(|flash| rows.room(flash) / count as u64);
+        views.iter().map(|view| rows.size(view.norm, room, view.filling)).collect::<Vec<_>>()
+    };
+    while chosen.len() > 1 && !late() {
         let fewer = &chosen[..chosen.len() - 1];
+        if sizes_among(fewer, fewer.len()) == sizes_among(fewer, chosen.len()) {
+            break;
+        }
         let blind_to_gain = fewer.iter().all(|view| view.norm.has_length());
         let found = curve::joined(used, fewer, wish.flash, wish.seed)?;
         if blind_to_gain || found.zip(auroc).is_none_or(|(fewer, all)| fewer < all + select::TIE) {

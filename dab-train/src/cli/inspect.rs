@@ -4,14 +4,14 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use dab_core::artifact::info::INPUT_MEANS;
+use dab_core::artifact::info::{INPUT_MEANS, OUTPUT_BANDS};
 use dab_core::artifact::schema::{LayerMeta, MAJOR, Residual};
 use dab_core::{Activation, Model};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::text::{self, bar, grouped, number, plural, rounded};
-use crate::export::model_file::ModelFile;
+use crate::export::{band, model_file::ModelFile};
 use crate::measure::stream::file::MonitorFile;
 
 /// A codebook of up to this many codes is shown whole.
@@ -88,11 +88,23 @@ fn describe(args: &Args, artifact: &ModelFile, model: &Model<'_>) -> Result<Stri
     for (i, (key, value)) in artifact.info.iter().enumerate() {
         // Hexadecimal words, one for each input: nobody reads those.
         let means = || format!("those of the training rows, {} words", value.split(' ').count());
-        let value = if key == INPUT_MEANS { means() } else { text::printable(value) };
+        let value = match key.as_str() {
+            INPUT_MEANS => means(),
+            OUTPUT_BANDS => band_words(artifact, model).unwrap_or_else(|| text::printable(value)),
+            _ => text::printable(value),
+        };
         let key = text::printable(key);
         writeln!(t, "{:<12} {key} = {value}", if i == 0 { "info" } else { "" })?;
     }
     Ok(t)
+}
+
+/// The bands of all outputs; `None` where the text is damaged, so that no device has them.
+fn band_words(artifact: &ModelFile, model: &Model<'_>) -> Option<String> {
+    let widths = band::widths(model)?;
+    let names = artifact.output_names(widths.len());
+    let each = names.iter().zip(widths).map(|(name, width)| format!("{name} ±{}", rounded(width)));
+    Some(format!("{} for each nat of u", each.collect::<Vec<_>>().join(", ")))
 }
 
 fn describe_flow(t: &mut String, model: &Model<'_>) -> Result<()> {
@@ -374,6 +386,7 @@ fn describe_json(artifact: &ModelFile, model: &Model<'_>) -> Value {
         "outputs": shape.outputs,
         "calibration": calibration,
         "ambiguity": ambiguity,
+        "bands": band::widths(model).map(|widths| widths.into_iter().map(number).collect::<Vec<_>>()),
         "monitor": MonitorFile::of_model(model).as_ref().map(monitor_json),
         "self_test_vectors": meta.self_test.vectors,
         "flash_bytes": artifact.bytes().len(),

@@ -54,7 +54,9 @@ const BUFFER: usize = 1 << 16;
 /// strange), verdict (familiar, ambiguous, doubtful, unfamiliar) and nearest (the closest code). A model of `dab
 /// fit` adds unfamiliarity (what p_value and verdict judge: all views of the input together), ambiguity (log odds
 /// against the likeliest class), ambiguity_p (share of familiar inputs that are at least this ambiguous), class and
-/// runner_up. Then come the model's outputs: means for a regression, logits for a classification. p_value and
+/// runner_up. Then come the model's outputs: means for a regression, logits for a classification. Behind those of a regression
+/// that was fitted with held-out targets come their bands, NAME_band for the output NAME: the target lies within NAME ± NAME_band
+/// for 95 % of familiar inputs, on average; in JSON, `bands` beside `outputs`. p_value and
 /// verdict are empty when the model has no calibration. Rows stream, so a file may be larger than memory; results
 /// have the very bits of the device.
 ///

@@ -378,7 +378,7 @@ impl Task {
         warnings
     }
 
-    /// Whether targets differ so much in size that one band and one error cannot serve all.
+    /// Whether targets differ so much in size that one error cannot serve all.
     fn uneven_targets(&self) -> Option<String> {
         /// Deviations of targets that are of one size.
         const ALIKE: f64 = 10.0;
@@ -388,8 +388,8 @@ impl Task {
         let (least, most) = varies.fold((f64::INFINITY, 0.0_f64), |(a, b), std| (a.min(std), b.max(std)));
         (most > ALIKE * least).then(|| {
             format!(
-                "the {} targets share one band and one RMSE, and one varies {:.0e} times as much as another: give them units in which \
-                 they vary alike, or fit a model for each",
+                "the {} targets share one RMSE, and one varies {:.0e} times as much as another: give them units in which they vary \
+                 alike, or fit a model for each",
                 targets.cols,
                 most / least
             )

@@ -129,7 +129,7 @@ fn targets_of_different_sizes_and_a_short_band_are_told() {
     assert_eq!(warned(18, 1.0).len(), 1);
     let uneven = warned(30, 1e-4);
     assert!(
-        matches!(&uneven[..], [one] if one.contains("the 2 targets share one band and one RMSE")),
+        matches!(&uneven[..], [one] if one.contains("the 2 targets share one RMSE, and one varies")),
         "{uneven:?}"
     );
 }

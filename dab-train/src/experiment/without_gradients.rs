@@ -13,7 +13,7 @@ use crate::{
     },
     config::{Experiment, Weights, retrofit::Retrofit},
     data::{Description, Seen, Targets, Task, count_labels},
-    export::{artifact, head, int8, retrofit},
+    export::{artifact, band, head, int8, retrofit},
     learn::retrofit::{Affine, Retrofitted, classes},
     measure::{assessed::assess, evaluate::TaskScores, parity::Twice},
     model::snapshot::Scores,
@@ -45,7 +45,9 @@ pub fn make(
 ) -> Result<Made> {
     let asked = experiment.retrofit.clone().context("the experiment learns by gradients")?;
     let own = last_layer(&asked)?;
-    let info = artifact::info(experiment, description)?;
+    let mut info = artifact::info(experiment, description)?;
+    // The bands are made when the file is final; it has room for them from now on, so that its size is known.
+    info.extend(band::room(&seen.held_out));
     // The means of the inputs are among them where no view has them.
     let means = artifact::means(&seen.train.inputs);
     let strings =

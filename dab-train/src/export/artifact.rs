@@ -8,7 +8,7 @@
 //! among numbers that it would have computed itself, bit for bit.
 
 use anyhow::{Context, Result};
-use dab_core::artifact::info::{INPUT_MEANS, means_text};
+use dab_core::artifact::info::{INPUT_MEANS, numbers_text};
 use dab_core::artifact::schema::Residual;
 use dab_core::artifact::writer::{CalibrationSpec, Codes, DecoderSpec, Dense, Head, Spec};
 use dab_core::{CovarianceKind, Rates, Task};
@@ -56,7 +56,7 @@ pub fn info(experiment: &Experiment, data: &Description) -> Result<Vec<(String, 
 
 /// What the inputs are on average in the rows that a model learnt from, for a file whose normalisation does not say it.
 pub fn means(train: &Table) -> (String, String) {
-    (INPUT_MEANS.to_owned(), means_text(&Scale::fit(train).mean))
+    (INPUT_MEANS.to_owned(), numbers_text(&Scale::fit(train).mean))
 }
 
 /// u of every row as the device computes it.
@@ -281,6 +281,6 @@ mod tests {
         data.input_scale = Some(Scale { mean: vec![0.0; 2], std: vec![1.0; 2] });
         assert_eq!(keys(&data), [name, seed, outputs], "scaled columns are no longer those");
         let rows = Table::from_rows(&[[1.0, 5.0], [3.0, 5.0]]).unwrap();
-        assert_eq!(means(&rows), (INPUT_MEANS.to_owned(), means_text(&[2.0, 5.0])));
+        assert_eq!(means(&rows), (INPUT_MEANS.to_owned(), numbers_text(&[2.0, 5.0])));
     }
 }

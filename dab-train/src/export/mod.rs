@@ -3,11 +3,12 @@
 //! ```text
 //! Snapshot → artifact ┐
 //! views → retrofit    ├→ dab-core's writer → model.dab → model_file → c_source
-//! safetensors → pack  ┘                                → device: its scores of rows
+//! safetensors → pack  ┘                                → device: its scores of rows → band: ± around predictions
 //! ```
 
 pub mod artifact;
 pub mod backbone;
+pub mod band;
 pub mod c_source;
 pub mod device;
 pub mod head;

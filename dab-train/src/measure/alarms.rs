@@ -12,6 +12,13 @@
 //! That law is exact for fresh rows of the same kind, whatever the score, and wider than a binomial one: few held-out rows
 //! place the threshold roughly. Ties and the compressed table only make alarms rarer. So more alarms than the law allows
 //! mean that the test rows are not of the held-out rows' kind; the usual cause is a network that was trained on them.
+//!
+//! A rate looks at one point of the p-values. With few held-out rows a single outlier among them sets the threshold of 5 %, and
+//! no fresh row may reach it although all are stranger than the other held-out ones. So the mean p-value counts as well:
+//!
+//! ```text
+//! p̄ of n fresh rows:   mean ½,   variance (n + m + 1) / 12 n m      as for the Mann–Whitney test
+//! ```
 
 use serde::Serialize;
 
@@ -23,6 +30,11 @@ const CENTRAL: f64 = 0.95;
 /// Share of honest models whose alarms are rarer than what is told on the console: they do little harm, and tied scores make
 /// them rarer.
 const RARE: f64 = 1e-3;
+
+/// Mean p-values below this are told, if chance does not explain them: what is above does little harm.
+const STRANGER: f64 = 0.4;
+/// Standard deviations that chance explains: one honest model in a thousand has more on this side.
+const CHANCE: f64 = 3.1;
 
 /// False alarms of one channel at one rate.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -49,6 +61,10 @@ pub struct AlarmRate {
     pub suspect: bool,
     /// Whether alarms are so rare that less than one honest model in a thousand has so few.
     pub rare: bool,
+    /// Mean p-value of the test rows; about 0.5 if they are like the rows that calibrated.
+    pub mean_p: f64,
+    /// Whether the test rows as a whole are clearly stranger than the rows that calibrated, whatever happens at this rate.
+    pub stranger: bool,
 }
 
 impl AlarmRate {
@@ -66,6 +82,12 @@ impl AlarmRate {
         let rate = rate.to_string().parse().unwrap_or(f64::from(rate));
         let share = |count: usize| count as f64 / test.max(1) as f64;
         let [low, high] = expected(rate, held_out, test, rates);
+        let mean_p = match p_values {
+            [] => 0.5,
+            p_values => p_values.iter().map(|&p| f64::from(p)).sum::<f64>() / test as f64,
+        };
+        let (n, m) = (test.max(1) as f64, held_out.max(1) as f64);
+        let chance = CHANCE * ((n + m + 1.0) / (12.0 * n * m)).sqrt();
         Self {
             channel: channel.to_owned(),
             verdict: verdict.to_owned(),
@@ -77,8 +99,38 @@ impl AlarmRate {
             kept: alarms <= high,
             suspect: at_least(alarms, test, rate) < tail(rates),
             rare: alarms < central(rate, held_out, test, RARE)[0],
+            mean_p,
+            stranger: mean_p < STRANGER.min(0.5 - chance),
         }
     }
+}
+
+impl AlarmRate {
+    /// The largest rate up to the promised one that the held-out rows reach: p-values are whole numbers of 1 / (m + 1).
+    pub fn reached(&self) -> f64 {
+        let all = self.held_out as f64 + 1.0;
+        match below(self.nominal, all) / all {
+            reached if 1.5 * reached < self.nominal => reached,
+            _ => self.nominal,
+        }
+    }
+
+    /// Whether that is clearly less.
+    pub fn is_coarse(&self) -> bool {
+        self.reached() < self.nominal
+    }
+}
+
+/// The share of test rows that raise an alarm where that is most of them: they are unlike the training rows, and say nothing about
+/// predictions for rows that are like them.
+pub fn elsewhere(alarms: &[AlarmRate]) -> Option<f64> {
+    alarms.first().map(|strangers| strangers.actual).filter(|&share| share > 0.5)
+}
+
+/// How many of `all` are a share of `rate` at most.
+fn below(rate: f64, all: f64) -> f64 {
+    // 0.05 × 100 must give 5, and the f32 nearest to 1/73, times 73, must give 1.
+    (rate * all * (1.0 + 1e-6)).floor()
 }
 
 /// What lies beyond a range on either side, where so many rates are looked at together.
@@ -186,6 +238,9 @@ fn warning(rates: &[AlarmRate], calibrated: bool) -> Option<String> {
             more(calibrated)
         ));
     }
+    if let Some(first) = rates.iter().find(|rate| rate.stranger) {
+        return Some(format!("{}; {}; {}", as_a_whole(first), reason(&first.channel), remedy(calibrated)));
+    }
     let first = rare.first()?;
     let (how, missed) = match first.channel == AMBIGUITY {
         true => ("more often torn between two classes", "torn inputs"),
@@ -204,6 +259,15 @@ fn warning(rates: &[AlarmRate], calibrated: bool) -> Option<String> {
     ))
 }
 
+/// What is said of p-values that are too small as a whole, as a sentence without its end.
+pub fn as_a_whole(rate: &AlarmRate) -> String {
+    format!(
+        "the p-values of {} do not hold for the test rows as a whole: their mean is {:.2}, and rows like those that calibrated have \
+         about 0.5",
+        rate.channel, rate.mean_p
+    )
+}
+
 /// `118 rows that calibrate are`, for a sentence that goes on.
 pub fn too_few(rows: usize) -> String {
     let verbs = if rows == 1 { "calibrates is" } else { "calibrate are" };
@@ -218,8 +282,7 @@ fn expected(rate: f64, held_out: usize, test: usize, rates: usize) -> [usize; 2]
 /// The range of the number of alarms that has `tail` on either side.
 fn central(rate: f64, held_out: usize, test: usize, tail: f64) -> [usize; 2] {
     let all = held_out as f64 + 1.0;
-    // 0.05 × 100 must give 5, and the f32 nearest to 1/73, times 73, must give 1.
-    let a = (rate * all * (1.0 + 1e-6)).floor();
+    let a = below(rate, all);
     if a < 1.0 {
         return [0, 0];
     }
@@ -324,6 +387,47 @@ mod tests {
         let least = AlarmRate::new(("uncertainty", "unfamiliar"), 1.0 / 73.0, &fresh, 72, 2);
         assert!(least.kept && least.expected[1] > 0.03, "the least rate of 72 rows is reached: {least:?}");
     }
+
+    #[test]
+    fn rows_that_are_stranger_as_a_whole_are_seen_although_no_rate_is_broken() {
+        // 36 held-out rows, one of which is an outlier: no fresh row passes it, but all pass most others.
+        let p_values: Vec<f32> = (0..119).map(|row| [2.0, 2.0, 3.0, 4.0][row % 4] / 37.0).collect();
+        let shifted = AlarmRate::new(("unfamiliarity", "doubtful"), 0.05, &p_values, 36, 2);
+        assert!(shifted.kept && !shifted.suspect && shifted.stranger && shifted.mean_p < 0.1, "{shifted:?}");
+        let said = warnings(std::slice::from_ref(&shifted), true).join("");
+        assert!(said.contains("as a whole: their mean is 0.07") && said.contains("--calibration"), "{said}");
+        let fresh: Vec<f32> = (0..119).map(|row| (1 + row % 37) as f32 / 37.0).collect();
+        assert!(!AlarmRate::new(("unfamiliarity", "doubtful"), 0.05, &fresh, 36, 2).stranger);
+        assert!(!AlarmRate::new(("unfamiliarity", "doubtful"), 0.05, &[], 36, 2).stranger);
+        // A mean of 0.35 is chance where five rows calibrate.
+        assert!(!AlarmRate::new(("unfamiliarity", "doubtful"), 0.2, &[0.35; 100], 5, 2).stranger);
+        assert!(AlarmRate::new(("unfamiliarity", "doubtful"), 0.2, &[0.35; 100], 500, 2).stranger);
+    }
+
+    #[test]
+    fn the_mean_p_value_of_honest_models_is_told_once_in_a_thousand() {
+        let (held_out, test) = (60, 200);
+        let mut random = Random::new(7, "alarms/mean");
+        let mut told = 0;
+        const MODELS: usize = 4000;
+        for _ in 0..MODELS {
+            let known: Vec<f64> = (0..held_out).map(|_| random.normal()).collect();
+            let p = |score: f64| {
+                (1 + known.iter().filter(|&&k| k >= score).count()) as f32 / (held_out + 1) as f32
+            };
+            let p_values: Vec<f32> = (0..test).map(|_| p(random.normal())).collect();
+            told += usize::from(AlarmRate::new(("u", "doubtful"), 0.05, &p_values, held_out, 2).stranger);
+        }
+        assert!(told <= 12, "{told} of {MODELS}");
+    }
+
+    #[test]
+    fn few_held_out_rows_reach_less_than_the_promised_rate() {
+        let of = |held_out| AlarmRate::new(("u", "doubtful"), 0.05, &[0.5], held_out, 2);
+        assert!((of(36).reached() - 1.0 / 37.0).abs() < 1e-9 && of(36).is_coarse());
+        assert!(of(99).reached() == 0.05 && !of(99).is_coarse() && !of(115).is_coarse());
+    }
+
     #[test]
     fn honest_models_are_warned_one_time_in_twenty_at_all_rates_together() {
         let (held_out, test) = (199, 300);

@@ -4,14 +4,14 @@
 //! regression the interval that u gives.
 //!
 //! ```text
-//! interval  ŷ ± 2 s u(x),   s = the 95 % quantile of |y − ŷ| / 2u over held-out examples
+//! interval  ŷ ± 2 s u(x) = ŷ ± w u(x),   w as the model file has it, one for each target
 //! ```
 //!
-//! u is in nats and y is not: a band ŷ ± 2u has no unit. s, one number a model, turns nats into the target's unit. It is the
-//! smallest with which the band holds 95 % of held-out targets, counted as for a p-value: of fresh ones it then holds as many,
-//! whatever the law of the errors.
+//! u is in nats and y is not: a band ŷ ± 2u has no unit. s turns nats into a target's unit. `export::band` chose it with held-out
+//! rows; here it is read from the file, and test rows say what the band is worth.
 
 use anyhow::Result;
+use dab_core::band::half_width;
 use serde::Serialize;
 
 use super::{
@@ -19,7 +19,7 @@ use super::{
     metrics::{Classification, Regression, ScoreReport, Scored, classification, regression},
 };
 use crate::{
-    data::{INTERVAL_SHARE, Table, Targets, Task},
+    data::{Table, Targets, Task},
     model::snapshot::Scores,
 };
 
@@ -29,10 +29,13 @@ pub const INTERVAL_FACTOR: f32 = 2.0;
 /// A regression's band.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Interval {
-    /// s: the target's unit per nat.
-    pub scale: f64,
-    /// Share of test targets inside ŷ ± 2 s u.
+    /// s of each target: its unit per nat.
+    pub scales: Vec<f64>,
+    /// Share of test targets inside ŷ ± 2 s u, of all targets together.
     pub coverage: f64,
+    /// The same of each target, where there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub coverages: Vec<f64>,
     /// Share of held-out targets inside it: what s was chosen for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_out: Option<f64>,
@@ -106,14 +109,14 @@ fn mean(values: &[f32]) -> f64 {
     values.iter().map(|&v| f64::from(v)).sum::<f64>() / values.len().max(1) as f64
 }
 
-/// Share of the noise-free function `truth` inside ŷ ± 2 s u, over test and OOD inputs together.
-pub fn truth_coverage(task: &Task, scores: &TaskScores, scale: f64, truth: impl Fn(&[f32]) -> f32) -> f64 {
+/// Share of the noise-free function `truth` inside ŷ ± w u, over test and OOD inputs together.
+pub fn truth_coverage(task: &Task, scores: &TaskScores, width: f32, truth: impl Fn(&[f32]) -> f32) -> f64 {
     let ood = task.ood.iter().zip(&scores.ood).map(|((_, inputs), (_, scores))| (inputs, scores));
     let (mut inside, mut total) = (0, 0);
     for (inputs, scores) in std::iter::once((&task.test.inputs, &scores.test)).chain(ood) {
         total += inputs.rows;
         let covered = |&row: &usize| {
-            let half = INTERVAL_FACTOR * scale as f32 * scores.uncertainty[row];
+            let half = half_width(width, scores.uncertainty[row]);
             (scores.outputs.row(row)[0] - truth(inputs.row(row))).abs() <= half
         };
         inside += (0..inputs.rows).filter(covered).count();
@@ -127,32 +130,36 @@ fn predictions(scores: &Scores, targets: usize) -> Table {
     Table { rows: scores.outputs.rows, cols: targets, values }
 }
 
-/// s: what turns nats into the target's unit, from the scores and targets of held-out rows.
-pub fn interval_scale(scores: &Scores, targets: &Table) -> f64 {
+/// Share of targets inside ŷ ± w u: of each target.
+fn inside(scores: &Scores, targets: &Table, widths: &[f32]) -> Vec<f64> {
     let predicted = predictions(scores, targets.cols);
-    let mut ratios = Vec::with_capacity(targets.values.len());
-    for (row, &u) in scores.uncertainty.iter().enumerate() {
-        for (p, y) in predicted.row(row).iter().zip(targets.row(row)) {
-            ratios.push((f64::from(p - y) / f64::from(u).max(f64::from(f32::MIN_POSITIVE))).abs());
-        }
+    let column = |table: &Table, target: usize| table.iter().map(|row| row[target]).collect::<Vec<f32>>();
+    let share = |(target, &width): (usize, &f32)| {
+        let half: Vec<f32> = scores.uncertainty.iter().map(|&u| half_width(width, u)).collect();
+        regression::coverage(&column(&predicted, target), &half, &column(targets, target))
+    };
+    widths.iter().enumerate().map(share).collect()
+}
+
+/// What bands of these widths hold. Every target has as many rows, so the share of all is the mean of theirs.
+fn interval(scores: &TaskScores, widths: &[f32], targets: &Table, held_out: &Table) -> Interval {
+    let all = |shares: &[f64]| shares.iter().sum::<f64>() / shares.len().max(1) as f64;
+    let test = inside(&scores.test, targets, widths);
+    Interval {
+        scales: widths.iter().map(|&width| f64::from(width) / f64::from(INTERVAL_FACTOR)).collect(),
+        coverage: all(&test),
+        coverages: if test.len() > 1 { test } else { Vec::new() },
+        held_out: Some(all(&inside(&scores.held_out, held_out, widths))),
+        truth: None,
     }
-    ratios.sort_by(f64::total_cmp);
-    let rank = (INTERVAL_SHARE * (ratios.len() + 1) as f64).ceil() as usize;
-    let at = rank.min(ratios.len()).saturating_sub(1);
-    ratios.get(at).map_or(1.0, |ratio| ratio / f64::from(INTERVAL_FACTOR))
 }
 
-/// Share of targets inside ŷ ± 2 s u.
-fn inside(scores: &Scores, targets: &Table, scale: f64) -> f64 {
-    let half = scores.uncertainty.iter().map(|u| INTERVAL_FACTOR * scale as f32 * u);
-    let wide: Vec<f32> = half.flat_map(|half| std::iter::repeat_n(half, targets.cols)).collect();
-    regression::coverage(&predictions(scores, targets.cols).values, &wide, &targets.values)
-}
-
-/// Measures scores: `usage` are the priors of the codes, `noise` the variance of each prediction where one is known.
+/// Measures scores: `usage` are the priors of the codes, `noise` the variance of each prediction where one is known, `widths`
+/// those of the bands in the model's file, if it has any.
 pub fn evaluate(
     usage: &[f32],
     noise: Option<&Table>,
+    widths: Option<&[f32]>,
     task: &Task,
     scores: &TaskScores,
 ) -> Result<Evaluation> {
@@ -185,17 +192,9 @@ pub fn evaluate(
         Targets::Regression(targets) => {
             let predicted = predictions(&scores.test, targets.cols);
             evaluation.regression = Some(Regression::new(&predicted, targets, noise)?);
-            let held_targets = match &task.held_out.targets {
-                Targets::Regression(held) if held.rows > 0 => Some(held),
-                _ => None,
-            };
-            // A band of the test rows' own errors would hold them by itself.
-            evaluation.interval = held_targets.map(|held| {
-                let scale = interval_scale(&scores.held_out, held);
-                let coverage = inside(&scores.test, targets, scale);
-                let held_out = Some(inside(&scores.held_out, held, scale));
-                Interval { scale, coverage, held_out, truth: None }
-            });
+            if let (Some(widths), Targets::Regression(held_out)) = (widths, &task.held_out.targets) {
+                evaluation.interval = Some(interval(scores, widths, targets, held_out));
+            }
         }
     }
     Ok(evaluation)

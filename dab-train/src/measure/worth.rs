@@ -119,8 +119,14 @@ impl Classifier {
     }
 }
 
-/// A warning when the decoder does not beat what knows no inputs.
-pub fn useless(task: &Task, scores: &Scores, classifier: Classifier) -> Option<String> {
+/// A warning when the decoder does not beat what knows no inputs. `elsewhere` is the share of test rows that raise an alarm, where
+/// that is most of them.
+pub fn useless(
+    task: &Task,
+    scores: &Scores,
+    classifier: Classifier,
+    elsewhere: Option<f64>,
+) -> Option<String> {
     let (worth, measured, question, few) = match &task.test.targets {
         Targets::Classes { labels, count } => {
             let correct = classification::correct_of(&scores.outputs, &task.test.targets)?;
@@ -157,12 +163,17 @@ pub fn useless(task: &Task, scores: &Scores, classifier: Classifier) -> Option<S
             (worth, measured, "are the targets those of the rows?", few)
         }
     };
-    match worth {
-        Worth::Clear => None,
-        Worth::Unknown => {
+    match (worth, elsewhere) {
+        (Worth::Nothing, Some(share)) => Some(format!(
+            "whether the model predicts anything cannot be told: {measured}, but {:.0} % of the test rows raise an alarm: they are \
+             unlike the training rows",
+            100.0 * share
+        )),
+        (Worth::Clear, _) => None,
+        (Worth::Unknown, _) => {
             Some(format!("whether the model predicts anything cannot be told: {measured}, but {few}"))
         }
-        Worth::Nothing => {
+        (Worth::Nothing, None) => {
             let classes = matches!(task.test.targets, Targets::Classes { .. });
             let hint = if classes { classifier.hint() } else { "" };
             Some(format!("THE MODEL PREDICTS NOTHING: {measured}; {question}{hint}"))
@@ -196,7 +207,7 @@ mod tests {
             outputs,
             ..Scores::default()
         };
-        useless(&task, &scores, Classifier::Learnt)
+        useless(&task, &scores, Classifier::Learnt, None)
     }
 
     #[test]
@@ -228,6 +239,20 @@ mod tests {
         let said = broken(near, 500.0).unwrap();
         assert!(said.contains("cannot be told") && said.contains("without 2 rows of 200"), "{said}");
         assert!(broken(other, 500.0).unwrap().contains("THE MODEL PREDICTS NOTHING"));
+    }
+
+    #[test]
+    fn predictions_for_rows_from_elsewhere_say_nothing() {
+        let labels: Vec<u32> = (0..150).map(|row| u32::from(row < 30)).collect();
+        let targets = Targets::Classes { labels, count: 2 };
+        let split = || Split { inputs: Table::column(vec![0.0; 150]), targets: targets.clone() };
+        let task =
+            Task { name: "far".into(), train: split(), held_out: split(), test: split(), ood: Vec::new() };
+        let outputs = Table { rows: 150, cols: 2, values: [1.0, 0.0].repeat(150) };
+        let scores = Scores { outputs, ..Scores::default() };
+        let said = useless(&task, &scores, Classifier::Linear, Some(0.98)).unwrap();
+        assert!(said.contains("cannot be told") && said.contains("98 % of the test rows"), "{said}");
+        assert!(!said.contains("NOTHING") && !said.contains("--learn"), "{said}");
     }
 
     #[test]
@@ -279,7 +304,7 @@ mod tests {
                 ood: Vec::new(),
             };
             let outputs = Table { rows: 150, cols: 2, values: [1.0, 0.0].repeat(150) };
-            useless(&task, &Scores { outputs, ..Scores::default() }, classifier).unwrap()
+            useless(&task, &Scores { outputs, ..Scores::default() }, classifier, None).unwrap()
         };
         let said = one(Classifier::Linear, 1);
         assert!(

@@ -1,7 +1,7 @@
 //! The figures of a report: which numbers go into which drawing.
 
 use anyhow::Result;
-use dab_core::{Model, calibration::Calibration, divergence::Precision};
+use dab_core::{Model, band::half_width, calibration::Calibration, divergence::Precision};
 
 use super::{
     plot::{
@@ -165,8 +165,10 @@ pub fn details(subject: &Subject, model: &Model<'_>) -> Result<Vec<Figure>> {
 
 /// The paper's figure of a regression with one input: the whole grid, inside and outside the training range.
 pub fn curve(data: &DataConfig, run: &Run) -> Result<Drawing> {
-    let scale = run.evaluation.interval.as_ref().map_or(1.0, |interval| interval.scale);
-    let half = |u: f32| INTERVAL_FACTOR * scale as f32 * u;
+    // One input, one target. A file without a band is drawn with ±2u.
+    let interval = run.evaluation.interval.as_ref();
+    let scale = interval.and_then(|interval| interval.scales.first()).map_or(1.0, |&scale| scale as f32);
+    let half = |u: f32| half_width(INTERVAL_FACTOR * scale, u);
     let parts = std::iter::once((&run.task.test.inputs, &run.scores.test))
         .chain(run.task.ood.iter().zip(&run.scores.ood).map(|((_, inputs), (_, scores))| (inputs, scores)));
     let mut curve: Vec<(f32, f32, f32)> = parts
@@ -183,7 +185,7 @@ pub fn curve(data: &DataConfig, run: &Run) -> Result<Drawing> {
         DataConfig::RegressionClusters(config) => format!("y = x³, learned from {} points", config.points),
         _ => run.task.name.clone(),
     };
-    let held = run.evaluation.interval.as_ref().and_then(|interval| interval.held_out);
+    let held = interval.and_then(|interval| interval.held_out);
     let band = held.map_or_else(
         || "prediction ± 2su".to_owned(),
         |held| format!("±2su: {:.0} % of held-out points", 100.0 * held),

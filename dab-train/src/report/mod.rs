@@ -37,6 +37,7 @@ use crate::{
     choose::Choice,
     data::Targets,
     measure::{
+        alarms::elsewhere,
         assessed::alarms,
         metrics::{Regression, ScoreReport},
         worth::{self, Classifier},
@@ -181,6 +182,9 @@ fn facts(subject: &Subject, model: &Model<'_>, contests: Vec<Contest>, extras: &
         }
         _ => None,
     };
+    let alarms = alarms(model, &subject.test);
+    // Rows from elsewhere say nothing about predictions for rows like the training rows.
+    let skill = skill.map(|skill| if elsewhere(&alarms).is_some() { skill.unknown() } else { skill });
     let classifier = match extras.origin.own_head {
         true => Classifier::Own,
         false if subject.classifies() && model.shape().layers == 0 => Classifier::Linear,
@@ -189,7 +193,7 @@ fn facts(subject: &Subject, model: &Model<'_>, contests: Vec<Contest>, extras: &
     Ok(Facts {
         held_out,
         rows: rows.len(),
-        alarms: alarms(model, &subject.test),
+        alarms,
         found: found.collect(),
         flagged,
         contests,

@@ -40,7 +40,10 @@ pub fn named(evaluation: &Evaluation) -> Vec<(String, f64)> {
         list.push((format!("AUROC {name}"), detection.auroc));
     }
     if let Some(interval) = &evaluation.interval {
-        list.push(("nats to target unit".to_owned(), interval.scale));
+        for (target, &scale) in interval.scales.iter().enumerate() {
+            let which = if interval.scales.len() > 1 { format!(" {}", target + 1) } else { String::new() };
+            list.push((format!("nats to target unit{which}"), scale));
+        }
         list.push(("test inside ±2su".to_owned(), interval.coverage));
         list.extend(interval.held_out.map(|held_out| ("held-out inside ±2su".to_owned(), held_out)));
         list.extend(interval.truth.map(|truth| ("truth inside ±2su".to_owned(), truth)));

@@ -3,7 +3,7 @@
 use super::words::{Answer, Facts, Tone, doubtful, percent, sentence};
 use crate::{
     measure::{
-        alarms::{AlarmRate, more, reason, remedy, too_few},
+        alarms::{AlarmRate, as_a_whole, more, reason, remedy, too_few},
         assessed::AMBIGUITY,
     },
     support::text::counted,
@@ -88,6 +88,18 @@ pub(super) fn p_values(facts: &Facts) -> Answer {
             false => format!("its p-values of {} may not hold: {}", shown.channel, rate(shown)),
         };
         return Answer::new(question, Tone::Mixed, "Perhaps not", words).in_headline(clause);
+    }
+    if let Some(stranger) = facts.alarms.iter().find(|alarms| alarms.stranger) {
+        let words = format!(
+            "{measured} But {}. {} {}{few}",
+            as_a_whole(stranger),
+            sentence(reason(&stranger.channel)),
+            sentence(remedy(calibrated))
+        );
+        return Answer::new(question, Tone::Bad, "Not as a whole", words).in_headline(format!(
+            "do not trust its p-values of {}: their mean is {:.2} instead of 0.5",
+            stranger.channel, stranger.mean_p
+        ));
     }
     if let Some(rare) = facts.alarms.iter().find(|alarms| alarms.actual < alarms.expected[0]) {
         let rate = rate(rare);

@@ -36,6 +36,15 @@ pub enum Skill {
 }
 
 impl Skill {
+    /// The same where nobody can tell what it is worth; what is clear stays so.
+    pub const fn unknown(self) -> Self {
+        match self {
+            Self::Accuracy(own, common, Worth::Nothing) => Self::Accuracy(own, common, Worth::Unknown),
+            Self::Error(own, mean, band, Worth::Nothing) => Self::Error(own, mean, band, Worth::Unknown),
+            other => other,
+        }
+    }
+
     const fn worth(self) -> Worth {
         match self {
             Self::Accuracy(.., worth) | Self::Error(.., worth) => worth,
@@ -194,7 +203,7 @@ fn strangers(facts: &Facts) -> Answer {
         share if share < WELL_FOUND => Tone::Mixed,
         _ => Tone::Good,
     };
-    let rate = percent(promised.nominal);
+    let rate = percent(promised.reached());
     let actual = match promised.kept {
         _ if facts.rows == 0 => String::new(),
         true => format!(" {} of the familiar rows did too.", percent(promised.actual)),
@@ -208,7 +217,16 @@ fn strangers(facts: &Facts) -> Answer {
             percent(promised.actual)
         ),
     };
-    let words = format!("{} raised an alarm, at a threshold for {rate} false alarms.{actual}", listed(&each));
+    let coarse = match promised.is_coarse() {
+        true => format!(
+            ", the most that {} allow below {}",
+            counted(promised.held_out, "held-out row"),
+            percent(promised.nominal)
+        ),
+        false => String::new(),
+    };
+    let words =
+        format!("{} raised an alarm, at a threshold for {rate} false alarms{coarse}.{actual}", listed(&each));
     Answer::new(question, tone, short, words).in_headline(clause)
 }
 
@@ -264,7 +282,7 @@ fn baselines(facts: &Facts) -> Answer {
     }
     let (tone, short) = match (lost.len(), tied.len(), won) {
         (0, 0, _) => (Tone::Good, "Yes".to_owned()),
-        (0, _, 0) => (Tone::Good, "As good as the best".to_owned()),
+        (0, _, 0) => (Tone::Good, "It ties with the best".to_owned()),
         (0, ..) => (Tone::Good, "Never worse".to_owned()),
         (n, ..) if n == compared.len() => (Tone::Bad, "No".to_owned()),
         (n, ..) => (Tone::Mixed, format!("Not on {n} of {}", counted(compared.len(), "set"))),
@@ -279,7 +297,7 @@ fn errors(facts: &Facts) -> Option<Answer> {
         let verb = match rival.outcome {
             Some(Outcome::Wins) => "better than",
             Some(Outcome::Loses) => "worse than",
-            _ => "as good as",
+            _ => "not clearly better or worse than",
         };
         format!(", {verb} {} ({:.3})", rival.name, rival.auroc.mean)
     });

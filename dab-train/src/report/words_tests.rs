@@ -65,7 +65,7 @@ fn a_good_model_is_praised_in_one_sentence() {
     says(
         &good(),
         &[
-            "As good as the best",
+            "It ties with the best",
             "99.6 % of the classes are right",
             "118 KB of flash, and 24,000 multiply-adds",
         ],

@@ -348,6 +348,7 @@ fn small_tables_are_fitted_or_refused_in_words() {
     // Nothing was held out: no band.
     let metrics = json(&folder.join("out/metrics.json"));
     assert!(metrics.pointer("/dab/interval").is_none_or(Value::is_null), "{metrics}");
+    assert!(!text(dab(&folder, &["inspect", "out/model.dab"])).contains("output_bands"));
     assert!(
         metrics["reasons"][0].as_str().unwrap().starts_with("ridge regression: 4 training rows"),
         "{metrics}"

@@ -1,5 +1,6 @@
 //! The `dab` command from outside: what it writes, what it refuses, and in which words.
 
+mod band;
 mod data;
 mod devices;
 mod dry;

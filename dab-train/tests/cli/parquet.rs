@@ -77,7 +77,9 @@ fn assert_scores(batch: &RecordBatch, csv: &str) {
 /// A folder with a model of the inputs `speed` and `load`, and 9,000 rows of them in five row groups among other columns.
 fn fleet(test: &str) -> (std::path::PathBuf, Vec<(&'static str, ArrayRef)>, String) {
     let folder = folder(test);
-    Weights::tiny().meta("input_names", "speed,load").meta("output_names", "torque").pack(&folder);
+    // The band of the torque is 0.5 for each nat.
+    let model = Weights::tiny().meta("input_names", "speed,load").meta("output_names", "torque");
+    model.meta("output_bands", "3f000000").pack(&folder);
     let rows = 9000;
     let zoned = TimestampMicrosecondArray::from_iter_values((0..rows).map(|i| i as i64))
         .with_timezone("Europe/Berlin");
@@ -111,6 +113,7 @@ fn parquet_scores_stand_behind_the_files_own_columns() {
         assert_eq!(found.column_by_name(name).unwrap(), column, "{name}");
     }
     assert_scores(&found, &scores);
+    assert!(scores.lines().next().unwrap().ends_with(",torque,torque_band"), "{scores}");
     let groups =
         ParquetRecordBatchReaderBuilder::try_new(File::open(folder.join("out.parquet")).unwrap()).unwrap();
     assert_eq!(groups.metadata().num_row_groups(), 5);
@@ -191,7 +194,7 @@ fn parquet_columns_of_every_number_and_of_lists_are_read() {
 #[test]
 fn bad_rows_of_parquet_are_named_or_marked() {
     let folder = folder("parquet-bad");
-    Weights::tiny().meta("input_names", "speed,load").pack(&folder);
+    Weights::tiny().meta("input_names", "speed,load").meta("output_bands", "3f000000").pack(&folder);
     let good = |i: usize| Some(value(i));
     let mut speed: Vec<Option<f32>> = (0..5000).map(good).collect();
     (speed[4100], speed[4999]) = (None, Some(f32::INFINITY));
@@ -212,7 +215,11 @@ fn bad_rows_of_parquet_are_named_or_marked() {
     let found = read(&folder.join("out.parquet"));
     for bad in [4100, 4999] {
         assert_eq!(words(&found, "verdict")[bad], "invalid");
-        assert!(words(&found, "uncertainty")[bad].is_empty() && words(&found, "nearest")[bad].is_empty());
+        assert!(
+            ["uncertainty", "nearest", "output_0", "output_0_band"]
+                .map(|name| words(&found, name)[bad].is_empty())
+                == [true; 4]
+        );
     }
     assert_eq!(words(&found, "verdict").iter().filter(|word| *word == "invalid").count(), 2);
 }

@@ -274,7 +274,10 @@ fn errors_and_band_of_a_run_are_those_of_its_file() {
         let mut ratios: Vec<f64> = errors("held_out").into_iter().map(|(_, ratio)| ratio).collect();
         ratios.sort_by(f64::total_cmp);
         let scale = ratios[(0.95 * (ratios.len() + 1) as f64).ceil() as usize - 1];
-        assert!((shipped.metric("/dab/interval/scale") / scale - 1.0).abs() < ROUNDING, "{how}: {scale}");
+        assert!((shipped.metric("/dab/interval/scales/0") / scale - 1.0).abs() < ROUNDING, "{how}: {scale}");
+        assert_eq!(shipped.metrics.pointer("/dab/interval/coverages"), None, "{how}: there is one target");
+        let inside = test.iter().filter(|(_, ratio)| *ratio <= scale).count() as f64 / test.len() as f64;
+        assert!((shipped.metric("/dab/interval/coverage") - inside).abs() < ROUNDING, "{how}: {inside}");
         shipped.check_median();
     }
 }

@@ -46,6 +46,8 @@ struct Bench {
     columns: &'static mut [u32],
     input: &'static mut [f32],
     outputs: &'static mut [f32],
+    /// The widths of their bands; empty for a model without any.
+    bands: &'static mut [f32],
     distances: &'static mut [f32],
     assignment: &'static mut [f32],
     dimensions: &'static mut [f32],
@@ -69,6 +71,11 @@ impl Bench {
         for (i, column) in (0..).zip(columns.iter_mut()) {
             *column = i;
         }
+        let own = model.bands();
+        let bands: &mut [f32] = memory::numbers(if own.is_some() { shape.outputs } else { 0 })?;
+        for (i, width) in bands.iter_mut().enumerate() {
+            *width = own.and_then(|own| own.get(i)).unwrap_or(f32::NAN);
+        }
         let limits = memory::numbers(LIMITS)?;
         let (rates, table) = (model.rates(), model.calibration());
         let above = |rate| table.and_then(|table| table.threshold(rate)).unwrap_or(f32::NAN);
@@ -84,6 +91,7 @@ impl Bench {
             columns,
             input: memory::numbers(shape.inputs)?,
             outputs: memory::numbers(shape.outputs)?,
+            bands,
             distances: memory::numbers(shape.codes)?,
             assignment: memory::numbers(shape.codes)?,
             dimensions: memory::numbers(shape.dim)?,
@@ -170,8 +178,8 @@ impl Instance {
             // A device does not read the info section, `dab inspect` does.
             Ok(_) if !info::sound(info::section(artifact)) => ArtifactError::Info,
             Ok(model) => {
-                let longest = Line::longest(model.shape().outputs).max(WORDS);
                 let bench = Bench::new(artifact, model)?;
+                let longest = Line::longest(bench.outputs.len(), bench.bands.len()).max(WORDS);
                 self.text = Text::new(memory::bytes(longest)?);
                 self.bench = Some(bench);
                 return Some(LOAD_SOUND);
@@ -219,7 +227,7 @@ impl Instance {
         // It cannot fail: the values are finite, and as many as the model takes.
         let assessment = self.run(|b| b.model.predict_into(b.input, b.outputs, b.scratch))?;
         if let Some(bench) = &self.bench {
-            self.text.say(Line(&assessment, bench.outputs));
+            self.text.say(Line { assessment: &assessment, outputs: bench.outputs, bands: bench.bands });
         }
         None
     }
@@ -304,7 +312,7 @@ exports! {
     /// A size of the model; engine.js has the names.
     fn size(which: u32) -> u32 {
         instance(|i| {
-            let Some(Bench { model, artifact, .. }) = &i.bench else { return 0 };
+            let Some(Bench { model, artifact, bands, .. }) = &i.bench else { return 0 };
             let shape = model.shape();
             let size = match which {
                 0 => shape.inputs,
@@ -318,6 +326,7 @@ exports! {
                 8 => model.scratch_len(),
                 9 => info::Entries::new(info::section(artifact)).map_or(0, Iterator::count),
                 10 => usize::from(model.channels_meta().is_some()),
+                11 => bands.len(),
                 _ => 0,
             };
             size as u32

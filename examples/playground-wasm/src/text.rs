@@ -2,6 +2,7 @@
 
 use core::fmt::{self, Write};
 
+use dab_core::band::half_width;
 use dab_core::{Assessment, Verdict};
 
 /// Text in memory that was set aside for it; by default there is no room.
@@ -60,23 +61,28 @@ impl fmt::Display for Shortest {
 }
 
 /// A line of `dab score`, without its end.
-pub struct Line<'a>(pub &'a Assessment, pub &'a [f32]);
+pub struct Line<'a> {
+    pub assessment: &'a Assessment,
+    pub outputs: &'a [f32],
+    /// The widths of their bands, if the model has any.
+    pub bands: &'a [f32],
+}
 
 impl Line<'_> {
     /// Bytes of a line without outputs, at most: two numbers, a verdict, a code, three commas.
     const FIXED: usize = 128;
-    /// Bytes of an output and its comma, at most.
-    const OUTPUT: usize = 32;
+    /// Bytes of an output, or of half a band, and its comma, at most.
+    const NUMBER: usize = 32;
 
     /// Bytes of the longest line of a model.
-    pub const fn longest(outputs: usize) -> usize {
-        Self::FIXED + Self::OUTPUT * outputs
+    pub const fn longest(outputs: usize, bands: usize) -> usize {
+        Self::FIXED + Self::NUMBER * (outputs + bands)
     }
 }
 
 impl fmt::Display for Line<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(assessment, outputs) = self;
+        let Self { assessment, outputs, bands } = self;
         write!(f, "{},", Shortest(assessment.uncertainty))?;
         if let Some(p) = assessment.p_value {
             Shortest(p).fmt(f)?;
@@ -89,8 +95,9 @@ impl fmt::Display for Line<'_> {
             Some(Verdict::Unfamiliar) => "unfamiliar",
         };
         write!(f, ",{verdict},{}", assessment.nearest)?;
-        for &y in *outputs {
-            write!(f, ",{}", Shortest(y))?;
+        let halves = bands.iter().map(|&width| half_width(width, assessment.uncertainty));
+        for number in outputs.iter().copied().chain(halves) {
+            write!(f, ",{}", Shortest(number))?;
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ use dab::attribute::{
     dab_assess_without, dab_attribute, dab_attribution_bytes, dab_input_name, dab_model_means,
     dab_output_name,
 };
+use dab::band::dab_model_bands;
 use dab::guard::dab_guard;
 use dab::monitor::{
     DAB_MONITOR_SAVED_BYTES, DAB_NOMINAL, DAB_WHY_STARTING, Event, MonitorConfig, MonitorStatistics,
@@ -13,9 +14,9 @@ use dab::monitor::{
 };
 use dab::slots::{DAB_SLOT_HEAD_BYTES, dab_slot_newest, dab_slot_seal};
 use dab::status::{
-    DAB_ERR_LENGTH, DAB_ERR_NO_MEANS, DAB_ERR_NO_MONITOR, DAB_ERR_NO_NAME, DAB_ERR_NON_FINITE,
-    DAB_ERR_OUTPUT_LENGTH, DAB_ERR_SAVED_STATE, DAB_ERR_SCRATCH, DAB_ERR_TOO_LARGE, DAB_ERR_TOO_SMALL,
-    DAB_OK,
+    DAB_ERR_LENGTH, DAB_ERR_NO_BANDS, DAB_ERR_NO_MEANS, DAB_ERR_NO_MONITOR, DAB_ERR_NO_NAME,
+    DAB_ERR_NON_FINITE, DAB_ERR_OUTPUT_LENGTH, DAB_ERR_SAVED_STATE, DAB_ERR_SCRATCH, DAB_ERR_TOO_LARGE,
+    DAB_ERR_TOO_SMALL, DAB_OK,
 };
 use dab::tuned::dab_model_monitor;
 use dab_core::{Model, slots};
@@ -57,7 +58,7 @@ impl Caller {
             2 => self.tuned(reference, u),
             3 => self.predict_batch(reference, u),
             4 => self.attribute(reference, u),
-            5 => self.means(reference, u),
+            5 => self.numbers(reference, u),
             6 => self.name(reference, u),
             7 => self.keep(u),
             _ => self.slots(u),
@@ -242,23 +243,30 @@ impl Caller {
         Ok(())
     }
 
-    fn means(&mut self, reference: &Model<'_>, u: &mut Unstructured<'_>) -> Result<()> {
+    /// dab_model_means and dab_model_bands.
+    fn numbers(&mut self, reference: &Model<'_>, u: &mut Unstructured<'_>) -> Result<()> {
         let mut r = Rules::default();
         let w = &mut self.world;
-        let right = reference.shape().inputs;
+        let bands: bool = u.arbitrary()?;
+        let shape = reference.shape();
+        let right = if bands { shape.outputs } else { shape.inputs };
         let model = asked(&mut r, w, self.model, u)?;
-        let (means, inputs) = (w.address(u)?, count(u, right)?);
-        let place = r.writes(w, means, inputs, 4, 4)?;
-        r.fault(DAB_ERR_OUTPUT_LENGTH, inputs != right);
-        let own = reference.means();
-        r.fault(DAB_ERR_NO_MEANS, own.is_none());
+        let (to, asked) = (w.address(u)?, count(u, right)?);
+        let place = r.writes(w, to, asked, 4, 4)?;
+        r.fault(DAB_ERR_OUTPUT_LENGTH, asked != right);
+        let own: Option<Vec<f32>> = match bands {
+            true => reference.bands().map(|own| (0..right).filter_map(|i| own.get(i)).collect()),
+            false => reference.means().map(|own| (0..right).filter_map(|i| own.get(i)).collect()),
+        };
+        r.fault(if bands { DAB_ERR_NO_BANDS } else { DAB_ERR_NO_MEANS }, own.is_none());
         let done = r.judge(w, "dab_model_means", |w| {
-            let (model, means) = (w.pointer(model), w.pointer(means));
+            let (model, to) = (w.pointer(model), w.pointer(to));
             // SAFETY: as the rules describe.
-            unsafe { dab_model_means(model, means, inputs) }
+            unsafe {
+                if bands { dab_model_bands(model, to, asked) } else { dab_model_means(model, to, asked) }
+            }
         })?;
         if let (Some(()), Some(own)) = (done, own) {
-            let own: Vec<f32> = (0..right).map(|i| own.get(i).unwrap_or(0.0)).collect();
             assert_eq!(w.floats(place), own);
         }
         Ok(())

@@ -175,6 +175,7 @@ def _load() -> Any:
         ("dab_attribution_bytes", n, [p]),
         ("dab_attribute", i, [p, p, n, p, p, p, p, n, p, n, p]),
         ("dab_model_means", i, [p, p, n]),
+        ("dab_model_bands", i, [p, p, n]),
         ("dab_input_name", i, [p, n, p, n]),
         ("dab_output_name", i, [p, n, p, n]),
         ("dab_explain", i, [p, p, n, p, p, n, p, n, p, n, p]),

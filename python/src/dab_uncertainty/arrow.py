@@ -138,7 +138,8 @@ def score(
     columns: the columns that hold the inputs, in the model's order; without it, those that the model knows by name. One column of
         lists will do.
     append: False for the new columns alone.
-    outputs: also what the network predicts, one column for each output.
+    outputs: also what the network predicts, one column for each output; of a regression with bands also NAME_band, half the width
+        of the band of the output NAME.
     prefix: stands before the names of the new columns.
     skip_bad: rows with an input that is absent or not finite get the verdict "invalid" and nothing else, instead of a ValueError.
     """
@@ -183,6 +184,12 @@ def score(
     if predicted is not None:
         output_names = output_names or [f"output_{i}" for i in range(model.shape.outputs)]
         new.update((name, floats(predicted[:, i])) for i, name in enumerate(output_names))
+        widths = model.bands
+        if widths is not None:
+            # As `dab score`: at most the largest finite number.
+            with np.errstate(over="ignore"):
+                bands = np.minimum(found.uncertainty[:, None] * widths, np.finfo(np.float32).max)
+            new.update((f"{name}_band", floats(bands[:, i])) for i, name in enumerate(output_names))
     made = {prefix + name: column for name, column in new.items()}
     if not append:
         return type(table).from_arrays(list(made.values()), names=list(made))

@@ -50,7 +50,7 @@ class Attribution(NamedTuple):
 #: dab.h's DAB_NONE: an input that belongs to no group.
 _NO_GROUP = 0xFFFFFFFF
 #: Statuses that say "there is none".
-_NO_MEANS, _NO_NAME, _NO_MONITOR, _TOO_SMALL = -22, -23, -24, -4
+_NO_MEANS, _NO_NAME, _NO_MONITOR, _NO_BANDS, _TOO_SMALL = -22, -23, -24, -25, -4
 
 
 class Model:
@@ -171,15 +171,25 @@ class Model:
         names = [self._name(lib.dab_output_name, i) for i in range(self.shape.outputs)]
         return None if None in names else names  # type: ignore[return-value]
 
-    @property
-    def means(self) -> Optional[np.ndarray]:
-        """What the inputs are on average in the training data, if the file says so."""
-        found = np.empty(self.shape.inputs, np.float32)
-        status = lib.dab_model_means(self.handle, found.ctypes.data, found.size)
-        if status == _NO_MEANS:
+    def _numbers(self, function: Any, count: int, none: int) -> Optional[np.ndarray]:
+        """`count` numbers of the file; None where the status says that there are none."""
+        found = np.empty(count, np.float32)
+        status = function(self.handle, found.ctypes.data, found.size)
+        if status == none:
             return None
         check(status)
         return found
+
+    @property
+    def means(self) -> Optional[np.ndarray]:
+        """What the inputs are on average in the training data, if the file says so."""
+        return self._numbers(lib.dab_model_means, self.shape.inputs, _NO_MEANS)
+
+    @property
+    def bands(self) -> Optional[np.ndarray]:
+        """Of a regression: what each output's band gains with each nat, in the target's unit, if the file says so. 95 % of
+        targets like the training data lie within `bands * uncertainty` of the prediction, on average."""
+        return self._numbers(lib.dab_model_bands, self.shape.outputs, _NO_BANDS)
 
     @property
     def monitor_tick(self) -> Optional[float]:

@@ -7,11 +7,12 @@ use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, DictionaryArray, Float32Array, Int32Array, RecordBatch, StringArray};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use dab_core::band::half_width;
 use dab_core::layers::softmax;
 use dab_core::{Assessment, InputError, Model, Verdict};
 
 use super::{CHANNELS, FIXED, INVALID};
-use crate::support::simd::Widest;
+use crate::{export::band, support::simd::Widest};
 
 /// The verdicts, and what takes their place in a row that cannot be read.
 const VERDICTS: [&str; 5] = [
@@ -29,6 +30,8 @@ pub struct Columns {
     /// The same, with texts as they are handed to the writer: each once, and which one it is for each row.
     coded: SchemaRef,
     channels: bool,
+    /// The widths of the bands, where the model has any.
+    bands: Vec<f32>,
     verdicts: ArrayRef,
     classes: ArrayRef,
 }
@@ -47,7 +50,10 @@ impl Columns {
             };
             (name, kind)
         });
-        let all = fixed.chain(outputs.iter().map(|name| (name.as_str(), DataType::Float32)));
+        let bands = band::widths(model);
+        let halves = bands.as_ref().map(|_| band::columns(outputs)).unwrap_or_default();
+        let predicted = outputs.iter().chain(&halves).map(|name| (name.as_str(), DataType::Float32));
+        let all = fixed.chain(predicted);
         let fields: Vec<Field> =
             all.map(|(name, kind)| Field::new(format!("{prefix}{name}"), kind, true)).collect();
         let texts = fields.iter().map(|field| match field.data_type() {
@@ -58,6 +64,7 @@ impl Columns {
             coded: Arc::new(Schema::new(texts.collect::<Vec<_>>())),
             schema: Arc::new(Schema::new(fields)),
             channels,
+            bands: bands.unwrap_or_default(),
             verdicts: Arc::new(StringArray::from_iter_values(VERDICTS)),
             classes: Arc::new(StringArray::from_iter_values(classes)),
         }
@@ -84,6 +91,8 @@ pub struct ColumnScorer<'a> {
     whole: [Vec<i32>; 4],
     /// One list for each output.
     predicted: Vec<Vec<f32>>,
+    /// One list for each band.
+    halves: Vec<Vec<f32>>,
 }
 
 impl<'a> ColumnScorer<'a> {
@@ -99,6 +108,7 @@ impl<'a> ColumnScorer<'a> {
             scores: Default::default(),
             whole: Default::default(),
             predicted: vec![Vec::new(); outputs],
+            halves: vec![Vec::new(); columns.bands.len()],
         }
     }
 
@@ -141,6 +151,9 @@ impl<'a> ColumnScorer<'a> {
             runner_up.push(whole(found.and_then(|found| found.runner_up)));
         }
         self.predicted.iter_mut().zip(&self.outputs).for_each(|(column, &output)| column.push(output));
+        for (column, &width) in self.halves.iter_mut().zip(&self.columns.bands) {
+            column.push(score(found.map(|found| half_width(width, found.uncertainty))));
+        }
     }
 
     /// The rows so far; there are none afterwards.
@@ -154,7 +167,7 @@ impl<'a> ColumnScorer<'a> {
             arrays.extend(channels);
             arrays.extend(classes.into_iter().collect::<Result<Vec<_>>>()?);
         }
-        arrays.extend(self.predicted.iter_mut().map(floats));
+        arrays.extend(self.predicted.iter_mut().chain(&mut self.halves).map(floats));
         Ok(RecordBatch::try_new(self.columns.coded(), arrays)?)
     }
 }

@@ -5,11 +5,15 @@ use std::fmt::Display;
 use std::io::Write;
 
 use anyhow::Result;
+use dab_core::band::half_width;
 use dab_core::layers::softmax;
 use dab_core::{Assessment, InputError, Model, Task, Verdict};
 
 use super::super::text::{shortest, whole};
-use crate::{export::model_file::ModelFile, support::simd::Widest};
+use crate::{
+    export::{band, model_file::ModelFile},
+    support::simd::Widest,
+};
 
 /// Columns of every model.
 pub const FIXED: [&str; 4] = ["uncertainty", "p_value", "verdict", "nearest"];
@@ -38,6 +42,8 @@ pub struct Scorer<'a> {
     json: bool,
     probabilities: bool,
     outputs: Vec<f32>,
+    /// The widths of the bands, where the model has any.
+    bands: Option<Vec<f32>>,
     scratch: Vec<f32>,
     /// What was written since it was cleared last.
     pub lines: Vec<u8>,
@@ -56,6 +62,7 @@ impl<'a> Scorer<'a> {
             json,
             probabilities,
             outputs: vec![0.0; shape.outputs],
+            bands: band::widths(model),
             scratch: vec![0.0; model.scratch_len()],
             lines: Vec::new(),
         }
@@ -70,7 +77,9 @@ impl<'a> Scorer<'a> {
         let more = if self.channels { &CHANNELS[..] } else { &[] };
         let class = self.tells_class().then_some("class");
         let fixed = name.into_iter().chain(FIXED).chain(more.iter().copied()).chain(class);
-        fixed.map(str::to_owned).chain(artifact.output_names(self.outputs.len())).collect()
+        let outputs = artifact.output_names(self.outputs.len());
+        let bands = self.bands.as_ref().map(|_| band::columns(&outputs)).unwrap_or_default();
+        fixed.map(str::to_owned).chain(outputs).chain(bands).collect()
     }
 
     /// Whether the class is told although the model has no channels.
@@ -138,14 +147,11 @@ impl<'a> Scorer<'a> {
             }
             cell.write(json, line);
         }
-        line.extend(if json { &br#","outputs":["#[..] } else { b"" });
-        for (at, &output) in self.outputs.iter().enumerate() {
-            if at > 0 || !json {
-                line.push(b',');
-            }
-            shortest(output, line);
+        list("outputs", self.outputs.iter().copied(), json, line);
+        if let Some(bands) = &self.bands {
+            list("bands", bands.iter().map(|&width| half_width(width, found.uncertainty)), json, line);
         }
-        line.extend(if json { &b"]}\n"[..] } else { b"\n" });
+        line.extend(if json { &b"}\n"[..] } else { b"\n" });
     }
 
     /// The line of a row that could not be read.
@@ -161,14 +167,32 @@ impl<'a> Scorer<'a> {
             if self.tells_class() {
                 record["class"] = serde_json::Value::Null;
             }
+            if self.bands.is_some() {
+                record["bands"] = serde_json::json!([]);
+            }
             self.lines.extend(format!("{record}\n").bytes());
         } else {
             self.lines.extend(format!(",,{INVALID},").bytes());
             let more = if self.channels { CHANNELS.len() } else { usize::from(self.tells_class()) };
-            self.lines.extend(std::iter::repeat_n(b',', more + self.outputs.len()));
+            let bands = self.bands.as_ref().map_or(0, Vec::len);
+            self.lines.extend(std::iter::repeat_n(b',', more + self.outputs.len() + bands));
             self.lines.push(b'\n');
         }
     }
+}
+
+/// Numbers at the end of a line: a list in JSON, one column each in CSV.
+fn list(name: &str, numbers: impl Iterator<Item = f32>, json: bool, line: &mut Vec<u8>) {
+    if json {
+        line.extend(format!(",\"{name}\":[").bytes());
+    }
+    for (at, number) in numbers.enumerate() {
+        if at > 0 || !json {
+            line.push(b',');
+        }
+        shortest(number, line);
+    }
+    line.extend(if json { &b"]"[..] } else { b"" });
 }
 
 /// What stands in a column before the outputs, if anything.

@@ -301,7 +301,7 @@ pub(super) fn draw_as_high_as(
             .margin_right(24 * PX)
             .margin_top(12 * PX)
             .x_label_area_size(50 * PX)
-            .y_label_area_size(66 * PX)
+            .y_label_area_size(78 * PX)
             .build_cartesian_2d(frame.x.range.clone(), frame.y.range.clone())?;
         let x_label = |x: &f64| frame.x.label_at(*x);
         let y_label = |y: &f64| frame.y.label_at(*y);
