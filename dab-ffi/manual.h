@@ -7,10 +7,11 @@
  *
  * Words: the network encodes an input as a Gaussian in a latent space of `dim` dimensions. The model keeps a few
  * Gaussians, its codes, that summarise the training data there. The uncertainty is the expected distance of the
- * input's Gaussian from the codes (Kullback-Leibler divergence, in nats). The p-value is the share of held-out
- * training inputs that were at least as uncertain. The verdict compares the p-value with two false-alarm rates.
+ * input's Gaussian from the codes (Kullback-Leibler divergence, in nats). The p-value is (1 + held-out inputs with at least
+ * this score) / (1 + held-out inputs), rounded up if anything. The verdict compares it with two false-alarm rates.
  * A model with channels has up to four views of an input. Its score is the unfamiliarity, what all views and the
- * network's own logits say together; and it tells inputs that lie between two classes: those are ambiguous.
+ * network's own logits say together; and it tells inputs that lie between two classes: those are ambiguous. Its
+ * uncertainty, codes and distances are those of the first view.
  *
  * USAGE. C99 and later, or C++ (dab.hpp is a C++17 face). The names in capitals are in model.h, which
  * `dab export model.dab --c model.c --header model.h` makes; without it, ask dab_scratch_bytes() and dab_model_shape().
@@ -40,20 +41,22 @@
  *
  * MEMORY. All of it is the caller's: nothing is allocated, nothing must be freed, and the only pointer that is kept is
  * the model's to its artifact. Storage and artifact stay where they are, unchanged, while the model is used.
- * Alignment: storage 8 bytes, artifact and scratch 4 bytes, everything else as its type. Refused with a status are
- * pointers that are NULL or misaligned, sizes that are too small, and memory that is written and overlaps other memory
- * of the same call, a model, or its artifact. The caller promises what a library cannot see: that memory exists for the
- * length given, that a struct has the size that its first member says, that nobody else writes to a model, a monitor,
- * an exploration or a memory, and that nobody writes what a call reads.
+ * Alignment: storage 8 bytes, artifact and scratch 4 bytes, everything else as its type. A call refuses NULL or
+ * misaligned pointers, sizes that are too small, and output memory that overlaps its other arguments, a model or an
+ * artifact. The caller promises what a library cannot see: that memory exists for the length given, that a struct has the
+ * size that its first member says, that nobody else writes to a model, a monitor, an exploration or a memory, and that
+ * nobody writes what a call reads.
  *
  * THREADS. Any number of threads and interrupt handlers may use a `const dab_model *` at the same time. Scratch,
  * monitors, explorations, memories and results have one user at a time. There are no locks, no thread-local data, and
  * no globals (except one atomic word in libdab.so, which remembers the processor's instructions). No call blocks, prints
- * or calls back. The time of a call depends on the shape of the model alone.
+ * or calls back. The time of a call depends on the shape of the model alone, except dab_attribute (on the number of groups),
+ * batches (on the rows) and memories (on the codes in use).
  *
- * ERRORS. A dab_status is DAB_OK (0) or negative; the numbers are at the end of this file. After an error a valid
- * dab_assessment (its place and `size` are right) holds the answer that trusts nothing; other results are written only
- * on DAB_OK. Inputs must be finite: a NaN is refused with DAB_ERR_NON_FINITE, never assessed.
+ * ERRORS. A dab_status is DAB_OK (0) or negative; the numbers are at the end of this file. Any call
+ * may return -1 to -7, for bad pointers, sizes and objects. After an error a valid dab_assessment (its place and `size`
+ * are right) holds the answer that trusts nothing; other results are written only on DAB_OK. Inputs must be finite: a NaN
+ * is refused with DAB_ERR_NON_FINITE, never assessed. Finite inputs beyond 2^50 saturate: they count as 2^50.
  *
  * STRUCTS that a call fills or reads begin with `size`: set it to sizeof the struct. That is how a program and a library
  * of different age understand each other. Later versions may add members at the end; DAB_ABI_VERSION stays.
@@ -63,8 +66,9 @@
  *   that it does not know must be 0; otherwise the call returns DAB_ERR_UNKNOWN_MEMBER.
  * Any other size, and every size above 512, is refused with DAB_ERR_STRUCT_SIZE.
  *
- * This file has a section for each task: LOAD, ASSESS, EXPLAIN, WATCH, EXPLORE; then STATUS NUMBERS.
- * It is generated: edit manual.h and the sources of dab-ffi. */
+ * This file has a section for each task: LOAD, ASSESS, EXPLAIN, WATCH, EXPLORE; then STATUS NUMBERS. */
+
+/* This file is generated: edit manual.h and the sources of dab-ffi. */
 
 #ifndef DAB_H
 #define DAB_H
@@ -72,7 +76,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What stands before every function. Define it yourself if your platform needs something else. */
+/* Prefix of every function. Define it yourself if your platform needs something else. */
 #ifndef DAB_API
 #if defined(__GNUC__)
 #define DAB_API __attribute__((visibility("default")))
@@ -81,7 +85,7 @@
 #endif
 #endif
 
-/* Before every function that returns a status or who may drive: the compiler warns if it is ignored. */
+/* Marks functions whose result must not be ignored. */
 #if defined(__GNUC__)
 #define DAB_WARN_UNUSED __attribute__((warn_unused_result))
 #elif defined(__cplusplus) && __cplusplus >= 201703L
@@ -128,10 +132,14 @@ typedef int32_t dab_status;
 /* ---------------------------------------------------------------------------------------------------------------- *
  * EXPLAIN: why is it that far, and which sensor makes it so?
  *
- *     size_t worst = 0, n = DAB_ARTIFACT_INPUTS;                         // scratch: dab_attribution_bytes(model)
- *     if (dab_attribute(model, input, n, NULL, NULL, NULL, adds, n, scratch, sizeof scratch, &a) == DAB_OK)
+ *     static float scratch[DAB_ARTIFACT_ATTRIBUTION_FLOATS];             // more than dab_assess needs
+ *     float adds[DAB_ARTIFACT_INPUTS];
+ *     char name[64];                                                    // or as long as your longest name needs
+ *     size_t worst = 0, n = DAB_ARTIFACT_INPUTS;
+ *     if (dab_attribute(model, input, n, NULL, NULL, NULL, adds, n, scratch, sizeof scratch, &a) == DAB_OK) {
  *         for (size_t i = 1; i < n; i++) if (adds[i] > adds[worst]) worst = i;
- *     if (dab_input_name(model, worst, name, sizeof name) == DAB_OK) show(name, adds[worst]);
+ *         if (dab_input_name(model, worst, name, sizeof name) == DAB_OK) show(name, adds[worst]);
+ *     }
  * ---------------------------------------------------------------------------------------------------------------- */
 
 @explain attribute@

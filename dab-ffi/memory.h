@@ -25,8 +25,9 @@
  *     else fall_back();
  *
  * dab_guard does not know what was taught. With a monitor: dab_monitor_observe(&monitor, now, s == DAB_OK ? a.score : NAN).
- *
- * It is generated: edit memory.h and the sources of dab-ffi. */
+ */
+
+/* This file is generated: edit memory.h and the sources of dab-ffi. */
 
 #ifndef DAB_MEMORY_H
 #define DAB_MEMORY_H
@@ -37,9 +38,19 @@
 extern "C" {
 #endif
 
+/* A number as size_t. */
+#if defined(__cplusplus)
+#define DAB_SIZE(number) static_cast<size_t>(number)
+#else
+#define DAB_SIZE(number) ((size_t)(number))
+#endif
+
 /* Bytes of storage for a memory, a multiple of 8 so that it can be uint64_t storage[DAB_MEMORY_BYTES(codes, dim) / 8]. */
 #define DAB_MEMORY_BYTES(codes, dim) \
-    ((DAB_MEMORY_HEAD_BYTES + 4 * ((size_t)(codes) * (3 + 2 * (size_t)(dim)) + 2 * (size_t)(dim)) + 7) / 8 * 8)
+    ((DAB_MEMORY_HEAD_BYTES + 4 * (DAB_SIZE(codes) * (3 + 2 * DAB_SIZE(dim)) + 2 * DAB_SIZE(dim)) + 7) / 8 * 8)
+
+/* Bytes of a saved memory all of whose codes are used: dab_memory_save never writes more. */
+#define DAB_MEMORY_SAVED_BYTES(codes, dim) (DAB_MEMORY_SAVED_HEAD_BYTES + 4 * DAB_SIZE(codes) * (1 + 2 * DAB_SIZE(dim)))
 
 /* ---------------------------------------------------------------------------------------------------------------- *
  * MEMORY
@@ -50,15 +61,30 @@ extern "C" {
 /* ---------------------------------------------------------------------------------------------------------------- *
  * STATE IN FLASH: two slots, written in turn. A power cut at any byte leaves the old or the new state.
  *
- *     static unsigned char ram[DAB_SLOT_HEAD_BYTES + STATE_BYTES];
- *     uint32_t sequence = 0;
- *     size_t bytes = 0;
- *     int32_t newest = dab_slot_newest(flash[0], flash[1], SLOT_BYTES, &sequence, &bytes);
- *     if (newest >= 0) s = dab_memory_restore(memory, flash[newest] + DAB_SLOT_HEAD_BYTES, bytes);
+ *     enum { STATE_BYTES = DAB_MEMORY_SAVED_BYTES(256, 4), SLOT_BYTES = DAB_SLOT_HEAD_BYTES + STATE_BYTES };
+ *     static unsigned char ram[SLOT_BYTES];
+ *     static uint32_t sequence = 0;      // of the newest slot
+ *     static int32_t newest = -1;        // which slot that is, 0 or 1; negative: there is none yet
  *
- *     s = dab_memory_save(memory, ram + DAB_SLOT_HEAD_BYTES, STATE_BYTES);     (dab_memory_statistics.saved_bytes of them)
- *     if (s == DAB_OK) s = dab_slot_seal(ram, sizeof ram, sequence + 1, saved_bytes);
- *     if (s == DAB_OK) write ram to flash[newest == 0 ? 1 : 0], and go on with that slot as the newest
+ *     // At boot. flash[0] and flash[1] are the two places in flash, of SLOT_BYTES bytes each.
+ *     dab_status load_state(dab_memory *memory) {
+ *         size_t bytes = 0;
+ *         newest = dab_slot_newest(flash[0], flash[1], SLOT_BYTES, &sequence, &bytes);
+ *         return newest < 0 ? newest : dab_memory_restore(memory, flash[newest] + DAB_SLOT_HEAD_BYTES, bytes);
+ *     }
+ *
+ *     // As often as you like. write_flash is yours, with whatever erasing it needs: 1 if all bytes were written.
+ *     int save_state(dab_memory *memory) {                                   // 1 if the state is in flash
+ *         const int32_t slot = newest == 0 ? 1 : 0;                          // not the one with the newest state
+ *         dab_memory_statistics now = { .size = sizeof now };
+ *         dab_status s = dab_memory_stats(memory, &now);
+ *         if (s == DAB_OK) s = dab_memory_save(memory, ram + DAB_SLOT_HEAD_BYTES, STATE_BYTES);
+ *         if (s == DAB_OK) s = dab_slot_seal(ram, SLOT_BYTES, sequence + 1, now.saved_bytes);
+ *         if (s != DAB_OK || !write_flash(slot, ram, DAB_SLOT_HEAD_BYTES + now.saved_bytes)) return 0;
+ *         sequence++;
+ *         newest = slot;
+ *         return 1;
+ *     }
  * ---------------------------------------------------------------------------------------------------------------- */
 
 @slots@

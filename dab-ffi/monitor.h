@@ -10,10 +10,11 @@
  *     else fall_back();                                              // dab_monitor_why says why
  *
  * A monitor has three channels and a clock. SPIKE: `enter_votes` of the last `window` inputs are above `enter`. DRIFT: the
- * mean of each block of `drift_block` inputs is compared with recorded blocks, and the capital of a bettor who bets that
- * blocks are stranger reaches exp(drift_alarm). REJECTED: inputs could not be assessed. STALE: no input for `timeout`
- * ticks. Trust comes back when no channel alarms, `exit_votes` of the window are at or below `exit`, and `min_dwell` ticks
- * are over: one episode is one alarm.
+ * mean of each block of `drift_block` inputs is compared with recorded blocks; evidence (the capital of a bettor)
+ * accumulates while blocks are stranger than recorded ones; the alarm comes when it reaches exp(drift_alarm). REJECTED:
+ * `reject_votes` inputs of the window could not be assessed. STALE: no input for `timeout` ticks. Trust comes, the first
+ * time too, when no channel alarms, `exit_votes` of the window are at or below `exit`, and `min_dwell` ticks are over: one
+ * episode is one alarm.
  *
  * WHAT IS GUARANTEED. If blocks are exchangeable with the recorded ones, a false drift alarm comes at most once in
  * exp(drift_alarm) blocks on average, and with drift_keeps = 1 the chance that one ever comes is at most
@@ -23,7 +24,9 @@
  * chooses both on a recorded stream, for a budget of false alarms an hour.
  *
  * Everything that dab.h says about memory, threads, errors and structs holds here. The work of a call is bounded by a
- * constant, whatever the window. It is generated: edit monitor.h and the sources of dab-ffi. */
+ * constant, whatever the window. */
+
+/* This file is generated: edit monitor.h and the sources of dab-ffi. */
 
 #ifndef DAB_MONITOR_H
 #define DAB_MONITOR_H

@@ -7,10 +7,11 @@
  *
  * Words: the network encodes an input as a Gaussian in a latent space of `dim` dimensions. The model keeps a few
  * Gaussians, its codes, that summarise the training data there. The uncertainty is the expected distance of the
- * input's Gaussian from the codes (Kullback-Leibler divergence, in nats). The p-value is the share of held-out
- * training inputs that were at least as uncertain. The verdict compares the p-value with two false-alarm rates.
+ * input's Gaussian from the codes (Kullback-Leibler divergence, in nats). The p-value is (1 + held-out inputs with at least
+ * this score) / (1 + held-out inputs), rounded up if anything. The verdict compares it with two false-alarm rates.
  * A model with channels has up to four views of an input. Its score is the unfamiliarity, what all views and the
- * network's own logits say together; and it tells inputs that lie between two classes: those are ambiguous.
+ * network's own logits say together; and it tells inputs that lie between two classes: those are ambiguous. Its
+ * uncertainty, codes and distances are those of the first view.
  *
  * USAGE. C99 and later, or C++ (dab.hpp is a C++17 face). The names in capitals are in model.h, which
  * `dab export model.dab --c model.c --header model.h` makes; without it, ask dab_scratch_bytes() and dab_model_shape().
@@ -40,20 +41,22 @@
  *
  * MEMORY. All of it is the caller's: nothing is allocated, nothing must be freed, and the only pointer that is kept is
  * the model's to its artifact. Storage and artifact stay where they are, unchanged, while the model is used.
- * Alignment: storage 8 bytes, artifact and scratch 4 bytes, everything else as its type. Refused with a status are
- * pointers that are NULL or misaligned, sizes that are too small, and memory that is written and overlaps other memory
- * of the same call, a model, or its artifact. The caller promises what a library cannot see: that memory exists for the
- * length given, that a struct has the size that its first member says, that nobody else writes to a model, a monitor,
- * an exploration or a memory, and that nobody writes what a call reads.
+ * Alignment: storage 8 bytes, artifact and scratch 4 bytes, everything else as its type. A call refuses NULL or
+ * misaligned pointers, sizes that are too small, and output memory that overlaps its other arguments, a model or an
+ * artifact. The caller promises what a library cannot see: that memory exists for the length given, that a struct has the
+ * size that its first member says, that nobody else writes to a model, a monitor, an exploration or a memory, and that
+ * nobody writes what a call reads.
  *
  * THREADS. Any number of threads and interrupt handlers may use a `const dab_model *` at the same time. Scratch,
  * monitors, explorations, memories and results have one user at a time. There are no locks, no thread-local data, and
  * no globals (except one atomic word in libdab.so, which remembers the processor's instructions). No call blocks, prints
- * or calls back. The time of a call depends on the shape of the model alone.
+ * or calls back. The time of a call depends on the shape of the model alone, except dab_attribute (on the number of groups),
+ * batches (on the rows) and memories (on the codes in use).
  *
- * ERRORS. A dab_status is DAB_OK (0) or negative; the numbers are at the end of this file. After an error a valid
- * dab_assessment (its place and `size` are right) holds the answer that trusts nothing; other results are written only
- * on DAB_OK. Inputs must be finite: a NaN is refused with DAB_ERR_NON_FINITE, never assessed.
+ * ERRORS. A dab_status is DAB_OK (0) or negative; the numbers are at the end of this file. Any call
+ * may return -1 to -7, for bad pointers, sizes and objects. After an error a valid dab_assessment (its place and `size`
+ * are right) holds the answer that trusts nothing; other results are written only on DAB_OK. Inputs must be finite: a NaN
+ * is refused with DAB_ERR_NON_FINITE, never assessed. Finite inputs beyond 2^50 saturate: they count as 2^50.
  *
  * STRUCTS that a call fills or reads begin with `size`: set it to sizeof the struct. That is how a program and a library
  * of different age understand each other. Later versions may add members at the end; DAB_ABI_VERSION stays.
@@ -63,8 +66,9 @@
  *   that it does not know must be 0; otherwise the call returns DAB_ERR_UNKNOWN_MEMBER.
  * Any other size, and every size above 512, is refused with DAB_ERR_STRUCT_SIZE.
  *
- * This file has a section for each task: LOAD, ASSESS, EXPLAIN, WATCH, EXPLORE; then STATUS NUMBERS.
- * It is generated: edit manual.h and the sources of dab-ffi. */
+ * This file has a section for each task: LOAD, ASSESS, EXPLAIN, WATCH, EXPLORE; then STATUS NUMBERS. */
+
+/* This file is generated: edit manual.h and the sources of dab-ffi. */
 
 #ifndef DAB_H
 #define DAB_H
@@ -72,7 +76,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What stands before every function. Define it yourself if your platform needs something else. */
+/* Prefix of every function. Define it yourself if your platform needs something else. */
 #ifndef DAB_API
 #if defined(__GNUC__)
 #define DAB_API __attribute__((visibility("default")))
@@ -81,7 +85,7 @@
 #endif
 #endif
 
-/* Before every function that returns a status or who may drive: the compiler warns if it is ignored. */
+/* Marks functions whose result must not be ignored. */
 #if defined(__GNUC__)
 #define DAB_WARN_UNUSED __attribute__((warn_unused_result))
 #elif defined(__cplusplus) && __cplusplus >= 201703L
@@ -131,7 +135,7 @@ typedef struct dab_shape {
     uint32_t size;        /* sizeof(dab_shape), set by the caller. */
     uint32_t inputs;      /* Values per input. */
     uint32_t outputs;     /* Values that the decoder gives; 0 without one. */
-    uint32_t codes;       /* Number of codes. */
+    uint32_t codes;       /* Number of codes, in the first view. */
     uint32_t dim;         /* Latent dimension. */
     uint32_t layers;      /* Dense layers before the head. */
     uint32_t features;    /* Values that enter the head. */
@@ -164,11 +168,12 @@ DAB_API size_t dab_model_bytes(void);
  * storage: DAB_MODEL_BYTES bytes at a multiple of 8. artifact: the bytes of a .dab file at a multiple of 4, in flash
  * or RAM. It is read in place: both must stay, unchanged, as long as the model is used. There is nothing to free.
  * Returns DAB_OK, what is wrong with the arguments (-1 to -5, DAB_ERR_ARTIFACT_MISALIGNED), or what is wrong with the
- * artifact (-100 and below). After an error *out is NULL. */
+ * artifact (-100 and below). Checksums find damage, not forgery (SECURITY.md). After an error *out is NULL. */
 DAB_API DAB_WARN_UNUSED dab_status dab_model_init(void *storage, size_t storage_bytes, const void *artifact,
     size_t artifact_bytes, dab_model **out);
 
-/* Sizes of the model. */
+/* Sizes of the model.
+ * Returns DAB_OK, or -1 to -7 for bad pointers and sizes. */
 DAB_API DAB_WARN_UNUSED dab_status dab_model_shape(const dab_model *model, dab_shape *out);
 
 /* Bytes of scratch that a call on this model needs, a multiple of 4; 0 if `model` is not a model. Only dab_attribute and
@@ -177,25 +182,25 @@ DAB_API size_t dab_scratch_bytes(const dab_model *model);
 
 /* Checks that file, library and floating-point unit agree: the known answers inside the artifact must come out bit for
  * bit. Call it once, at boot. If it fails, do not use the model.
- * Returns DAB_OK, DAB_ERR_SELF_TEST, DAB_ERR_SELF_TEST_DIGEST or DAB_ERR_SCRATCH. */
+ * Returns DAB_OK, DAB_ERR_SELF_TEST, DAB_ERR_SELF_TEST_DIGEST, DAB_ERR_SCRATCH, or -1 to -6 for bad pointers. */
 DAB_API DAB_WARN_UNUSED dab_status dab_self_test(const dab_model *model, void *scratch, size_t scratch_bytes);
 
 /* Checks that the artifact of a model is still what it was when it was loaded, by its checksums: flash can lose bits. It
- * is a pass over the artifact without arithmetic: repeat it while the program runs, as often as its time allows.
- * Returns DAB_OK, or what is wrong with the artifact (-100 and below): do not use the model any more. */
+ * needs no floating point and no scratch: repeat it while the program runs, as often as its time allows.
+ * Returns DAB_OK, what is wrong with the artifact (-100 and below): do not use the model any more; or -1, -2 or -6. */
 DAB_API DAB_WARN_UNUSED dab_status dab_model_check(const dab_model *model);
 
 /* Sets other false-alarm rates for the verdicts than the artifact's: at most the share `doubtful` of familiar inputs is
  * called doubtful or unfamiliar, at most the share `unfamiliar` is called unfamiliar.
  * Threads: this is the only call that changes a model. Make it before others use the model.
  * Returns DAB_OK, DAB_ERR_RATES unless 0 < unfamiliar <= doubtful < 1, or DAB_ERR_NOT_CALIBRATED if the model has fewer
- * than 1/unfamiliar - 1 held-out inputs (dab_shape.calibration): it would never call anything unfamiliar. */
+ * than 1/unfamiliar - 1 held-out inputs (dab_shape.calibration): it would never call anything unfamiliar; or -1, -2 or -6. */
 DAB_API DAB_WARN_UNUSED dab_status dab_set_rates(dab_model *model, float doubtful, float unfamiliar);
 
 /* The score (dab_assessment.score) that at most the share `rate` of familiar inputs exceeds: a threshold for a monitor.
  * Ask it at boot for the rate that you use: an artifact with too few held-out inputs never calls anything unfamiliar.
- * Returns DAB_OK, DAB_ERR_RATES unless 0 < rate < 1, or DAB_ERR_NOT_CALIBRATED. After an error the threshold is -FLT_MAX:
- * every input exceeds it. */
+ * Returns DAB_OK, DAB_ERR_RATES unless 0 < rate < 1, DAB_ERR_NOT_CALIBRATED, or -1 to -6 for bad pointers. After an error
+ * the threshold is -FLT_MAX: every input exceeds it. */
 DAB_API DAB_WARN_UNUSED dab_status dab_threshold(const dab_model *model, float rate, float *score);
 
 #if defined(DAB_HOST)
@@ -227,20 +232,22 @@ DAB_API void dab_model_close(dab_model *model);
 #define DAB_NONE UINT32_MAX   /* top_class, runner_up, view: there is none. */
 
 /* What a model says of one input. Set `size` before the call. After an error it is the answer that trusts nothing: no
- * verdict, no flags, distances and scores of FLT_MAX. */
+ * verdict, no flags, distances and scores of FLT_MAX, and a `nearest` of 0 that means nothing. DAB_DOUBTFUL and
+ * DAB_UNFAMILIAR hide DAB_AMBIGUOUS: look at ambiguity_p. */
 typedef struct dab_assessment {
     uint32_t size;          /* sizeof(dab_assessment), set by the caller. */
     uint32_t flags;         /* Bits of DAB_FLAG_. */
-    float uncertainty;      /* Distance from the training data in nats; always finite. */
-    float p_value;          /* Share of familiar inputs whose score is at least this large, 0 to 1; -1: unknown. */
+    float uncertainty;      /* Distance from the training data in nats, in the first view; always finite. */
+    /* (1 + held-out inputs that score at least this) / (1 + held-out inputs); -1: unknown. */
+    float p_value;
     int32_t verdict;        /* One of the verdicts above. */
-    uint32_t nearest;       /* The closest code, counting from 0. */
+    uint32_t nearest;       /* The closest code of the first view, counting from 0. */
     float nearest_distance; /* Its distance, nats. */
     /* What p_value, verdict, dab_threshold and a monitor go by: unfamiliarity if there are channels, else uncertainty. */
     float score;
-    float unfamiliarity;    /* Surprise of all views together, at least 0; -1 without channels. */
-    float ambiguity;        /* ln of the odds against top_class, any sign; 0 where the flag is not set. */
-    float ambiguity_p;      /* Share of familiar inputs that are at least this ambiguous, 0 to 1; -1: unknown. */
+    float unfamiliarity;    /* Surprise of all views, at least 0; -1 without channels; FLT_MAX after an error. */
+    float ambiguity;        /* ln of the odds against top_class, any sign; 0 without one; FLT_MAX after an error. */
+    float ambiguity_p;      /* Share of familiar inputs that are at least this ambiguous, as p_value; -1: unknown. */
     uint32_t top_class;     /* The likeliest class, or DAB_NONE. */
     uint32_t runner_up;     /* The second likeliest class, or DAB_NONE. */
     uint32_t view;          /* The view that is surprised most, 0 is the base; DAB_NONE without channels. */
@@ -283,13 +290,17 @@ DAB_API DAB_WARN_UNUSED dab_status dab_model_bands(const dab_model *model, float
 /* ---------------------------------------------------------------------------------------------------------------- *
  * EXPLAIN: why is it that far, and which sensor makes it so?
  *
- *     size_t worst = 0, n = DAB_ARTIFACT_INPUTS;                         // scratch: dab_attribution_bytes(model)
- *     if (dab_attribute(model, input, n, NULL, NULL, NULL, adds, n, scratch, sizeof scratch, &a) == DAB_OK)
+ *     static float scratch[DAB_ARTIFACT_ATTRIBUTION_FLOATS];             // more than dab_assess needs
+ *     float adds[DAB_ARTIFACT_INPUTS];
+ *     char name[64];                                                    // or as long as your longest name needs
+ *     size_t worst = 0, n = DAB_ARTIFACT_INPUTS;
+ *     if (dab_attribute(model, input, n, NULL, NULL, NULL, adds, n, scratch, sizeof scratch, &a) == DAB_OK) {
  *         for (size_t i = 1; i < n; i++) if (adds[i] > adds[worst]) worst = i;
- *     if (dab_input_name(model, worst, name, sizeof name) == DAB_OK) show(name, adds[worst]);
+ *         if (dab_input_name(model, worst, name, sizeof name) == DAB_OK) show(name, adds[worst]);
+ *     }
  * ---------------------------------------------------------------------------------------------------------------- */
 
-/* Assesses `input`, and tells why it is as far as it is.
+/* Assesses `input`, and tells why it is as far as it is in the first view; nothing of it is about other views.
  * distances: the distance to each of `codes` codes in nats. assignment: the weight of each code; their sum is 1.
  * dimensions: what each of `dim` latent dimensions adds to the uncertainty in nats; their sum is the uncertainty, and
  * a negative one makes the input more familiar. `codes` and `dim` are those of dab_shape.
@@ -308,8 +319,8 @@ DAB_API size_t dab_attribution_bytes(const dab_model *model);
  * means: `inputs` floats, or NULL for the model's own. groups: the group of each of `inputs` inputs, counting from 0, or
  * DAB_NONE for one that stays as it is; NULL if every input is a group of its own. uncertainty, score: `group_count`
  * floats each, or NULL. scratch: dab_attribution_bytes(model).
- * Returns as dab_assess, DAB_ERR_NO_MEANS if `means` is NULL and the model has none, or DAB_ERR_OUTPUT_LENGTH if a group
- * has no place, or without groups if group_count is not `inputs`. */
+ * Returns as dab_assess, DAB_ERR_NO_MEANS if `means` is NULL and the model has none, or DAB_ERR_OUTPUT_LENGTH if
+ * group_count is not above the number of every group or, without groups, not `inputs`, or if there is no result to write. */
 DAB_API DAB_WARN_UNUSED dab_status dab_attribute(const dab_model *model, const float *input, size_t inputs,
     const float *means, const uint32_t *groups, float *uncertainty, float *score, size_t group_count, void *scratch,
     size_t scratch_bytes, dab_assessment *out);
@@ -333,7 +344,8 @@ DAB_API DAB_WARN_UNUSED dab_status dab_model_means(const dab_model *model, float
  * for bad pointers. After an error `name` is empty, if it has room for a NUL. */
 DAB_API DAB_WARN_UNUSED dab_status dab_input_name(const dab_model *model, size_t input, char *name, size_t bytes);
 
-/* dab_input_name of an output: of a class, or of a regression's target. */
+/* dab_input_name of an output: of a class, or of a regression's target. A model whose labels were 0, 1, 2 ... has no
+ * names: then the class is its number. Returns as dab_input_name. */
 DAB_API DAB_WARN_UNUSED dab_status dab_output_name(const dab_model *model, size_t output, char *name, size_t bytes);
 
 /* ---------------------------------------------------------------------------------------------------------------- *
@@ -383,28 +395,28 @@ DAB_STATIC_ASSERT(exploration_config_size, sizeof(dab_exploration_config) == 40)
 DAB_STATIC_ASSERT(exploration_config_centered, offsetof(dab_exploration_config, centered) == 36);
 
 /* Starts a bonus that has seen nothing.
- * Returns DAB_OK, or DAB_ERR_CONFIG if a value is out of its range. */
+ * Returns DAB_OK, DAB_ERR_CONFIG if a value is out of its range, or -1 to -7 for bad pointers and sizes. */
 DAB_API DAB_WARN_UNUSED dab_status dab_exploration_init(dab_exploration *exploration,
     const dab_exploration_config *config);
 
 /* Updates the running mean and deviation with `count` uncertainties, in their order.
- * Returns DAB_OK, or DAB_ERR_NON_FINITE if one is not finite; then none of them counts. */
+ * Returns DAB_OK, DAB_ERR_NON_FINITE if one is not finite (then none of them counts), or -1 to -6 for bad pointers. */
 DAB_API DAB_WARN_UNUSED dab_status dab_exploration_update(dab_exploration *exploration, const float *uncertainties,
     size_t count);
 
 /* The bonus of each of `count` uncertainties at `step` of the training. Mean and deviation stay as they are.
  * Threads: `exploration` may be shared while nobody updates it.
- * Returns DAB_OK or DAB_ERR_NON_FINITE. */
+ * Returns DAB_OK, DAB_ERR_NON_FINITE, or -1 to -6 for bad pointers. */
 DAB_API DAB_WARN_UNUSED dab_status dab_exploration_compute(const dab_exploration *exploration,
     const float *uncertainties, size_t count, uint64_t step, float *bonuses);
 
 /* Saves mean and deviation (not the configuration) into DAB_EXPLORATION_SAVED_BYTES bytes, the same on every machine.
- * Returns DAB_OK or DAB_ERR_TOO_SMALL. */
+ * Returns DAB_OK, DAB_ERR_TOO_SMALL, or -1 to -6 for bad pointers. */
 DAB_API DAB_WARN_UNUSED dab_status dab_exploration_save(const dab_exploration *exploration, void *bytes,
     size_t byte_count);
 
 /* Continues with a saved mean and deviation.
- * Returns DAB_OK, DAB_ERR_TOO_SMALL or DAB_ERR_SAVED_STATE; on an error, the exploration stays as it was. */
+ * Returns DAB_OK, DAB_ERR_SAVED_STATE, or -1 to -6 for bad pointers and sizes; on an error, the exploration stays as it was. */
 DAB_API DAB_WARN_UNUSED dab_status dab_exploration_restore(dab_exploration *exploration, const void *bytes,
     size_t byte_count);
 
@@ -433,17 +445,15 @@ DAB_API DAB_WARN_UNUSED dab_status dab_exploration_restore(dab_exploration *expl
 #define DAB_ERR_NON_FINITE (-11)             /* A value is NaN or infinite. */
 #define DAB_ERR_SCRATCH (-12)                /* Scratch is smaller than dab_scratch_bytes() says. */
 #define DAB_ERR_OUTPUT_LENGTH (-13)          /* Memory for results does not have the length of the model's. */
-#define DAB_ERR_SAVED_STATE (-14)            /* The bytes are damaged, or not of this kind or configuration. */
+#define DAB_ERR_SAVED_STATE (-14)            /* The saved state is absent, damaged or of another configuration. */
 #define DAB_ERR_UNKNOWN_MEMBER (-15)         /* A configuration sets a member that the library does not know. */
-#define DAB_ERR_RATES (-16)                  /* A false-alarm rate is not 0 < unfamiliar <= doubtful < 1. */
+#define DAB_ERR_RATES (-16)                  /* A rate is not between 0 and 1, or unfamiliar is above doubtful. */
 #define DAB_ERR_ARTIFACT_MISALIGNED (-17)    /* The artifact does not start at a multiple of 4 bytes. */
 #define DAB_ERR_MEMORY_FULL (-18)            /* There is no place for another taught code. */
-/* A value is 2^50 or larger, where all inputs look alike: it cannot be taught. */
-#define DAB_ERR_SATURATED (-19)
+#define DAB_ERR_SATURATED (-19)              /* An input or an encoded value is 2^50 or more: it cannot be taught. */
 #define DAB_ERR_SELF_TEST (-20)              /* A known answer came out differently: do not use the model here. */
 #define DAB_ERR_SELF_TEST_DIGEST (-21)       /* Known answers agree, but not all bits behind them. */
-/* The artifact has no training means of its inputs, and none were given. */
-#define DAB_ERR_NO_MEANS (-22)
+#define DAB_ERR_NO_MEANS (-22)               /* The artifact has no training means, and none were given. */
 #define DAB_ERR_NO_NAME (-23)                /* The artifact does not have this name. */
 #define DAB_ERR_NO_MONITOR (-24)             /* The artifact has no monitor. */
 #define DAB_ERR_NO_BANDS (-25)               /* The artifact has no bands of its predictions. */

@@ -2,7 +2,7 @@
 // of its own. Everything that dab.h says about memory and threads holds here.
 //
 //     dab::model<> model;                                   // its storage is inside; do not move it
-//     if (auto s = model.init(artifact, sizeof artifact); !s.ok()) return fail(s.what());
+//     if (auto s = model.init(dab_artifact, DAB_ARTIFACT_BYTES); !s.ok()) return fail(s.what());   // never sizeof
 //     if (auto s = model.self_test(scratch); !s.ok()) return fail(s.what());       // once, at boot
 //
 //     auto a = model.assess(input, scratch);

@@ -3,12 +3,14 @@
 //! Every program is compiled with all warnings as errors. A tool that is missing is a `SKIPPED` line.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 use std::sync::{Mutex, OnceLock};
 
 use dab::status;
 use dab_tests::c_cases::{Source, damaged_info, reason, refused, with_band, with_monitor, wrong_answers};
 use dab_tests::c_replay;
+use dab_tests::markdown::sample;
+use dab_tests::programs::{has, run, text};
 use dab_tests::repository;
 
 const WARNINGS: [&str; 5] = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"];
@@ -18,26 +20,6 @@ fn folder(name: &str) -> PathBuf {
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).unwrap();
     folder
-}
-
-/// Whether a program is there; says so if not.
-fn has(test: &str, program: &str) -> bool {
-    let found = Command::new(program).arg("--version").output().is_ok_and(|o| o.status.success());
-    if !found {
-        println!("\nSKIPPED {test}: {program} is not installed");
-    }
-    found
-}
-
-fn run(command: &mut Command) -> Output {
-    let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
-    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{command:?}\n{out}{err}");
-    output
-}
-
-fn text(output: Output) -> String {
-    String::from_utf8(output.stdout).unwrap()
 }
 
 /// What `dab-ffi/install` puts into the folder `name`, with `settings` in its environment.
@@ -184,6 +166,21 @@ fn c_programs_learn() {
     run(&mut Command::new(compile(&folder, "gcc", "c11", &flags, &["memory.c", "cases.c"])));
 }
 
+/// The programs that the headers print, as they stand there: a state in flash outlives every power cut, and the sensor that
+/// is named is the one that is far.
+#[test]
+fn the_programs_of_the_headers_work() {
+    let folder = sources("samples");
+    for (header, section, file) in
+        [("dab_memory.h", "STATE IN FLASH", "flash.inc"), ("dab.h", "EXPLAIN", "explain.inc")]
+    {
+        let header = std::fs::read_to_string(installed().join("include").join(header)).unwrap();
+        std::fs::write(folder.join(file), sample(&header, section)).unwrap();
+    }
+    std::fs::copy(repository().join("examples/c-controller/model.c"), folder.join("model.c")).unwrap();
+    run(&mut Command::new(compile(&folder, "gcc", "c99", &["-g"], &["samples.c"])));
+}
+
 #[test]
 fn cpp_programs_give_the_bits() {
     let folder = sources("cpp");
@@ -200,7 +197,8 @@ fn cpp_programs_give_the_bits() {
                 ("c++20", &["-DDAB_HOST", "-O2"]),
             ] {
                 // Without the shared library dab_model_open is declared, and must not be needed.
-                let flags = [flags, &["-ffunction-sections", "-Wl,--gc-sections"]].concat();
+                let flags =
+                    [flags, &["-ffunction-sections", "-Wl,--gc-sections", "-Wold-style-cast"]].concat();
                 run(&mut Command::new(compile(
                     &folder,
                     compiler,

@@ -37,7 +37,8 @@ pub const DAB_FLAG_AMBIGUITY: u32 = 8;
 pub const DAB_NONE: u32 = u32::MAX;
 
 /// What a model says of one input. Set `size` before the call. After an error it is the answer that trusts nothing: no
-/// verdict, no flags, distances and scores of FLT_MAX.
+/// verdict, no flags, distances and scores of FLT_MAX, and a `nearest` of 0 that means nothing. DAB_DOUBTFUL and
+/// DAB_UNFAMILIAR hide DAB_AMBIGUOUS: look at ambiguity_p.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Assessment {
@@ -45,23 +46,23 @@ pub struct Assessment {
     pub size: u32,
     /// Bits of DAB_FLAG_.
     pub flags: u32,
-    /// Distance from the training data in nats; always finite.
+    /// Distance from the training data in nats, in the first view; always finite.
     pub uncertainty: f32,
-    /// Share of familiar inputs whose score is at least this large, 0 to 1; -1: unknown.
+    /// (1 + held-out inputs that score at least this) / (1 + held-out inputs); -1: unknown.
     pub p_value: f32,
     /// One of the verdicts above.
     pub verdict: i32,
-    /// The closest code, counting from 0.
+    /// The closest code of the first view, counting from 0.
     pub nearest: u32,
     /// Its distance, nats.
     pub nearest_distance: f32,
     /// What p_value, verdict, dab_threshold and a monitor go by: unfamiliarity if there are channels, else uncertainty.
     pub score: f32,
-    /// Surprise of all views together, at least 0; -1 without channels.
+    /// Surprise of all views, at least 0; -1 without channels; FLT_MAX after an error.
     pub unfamiliarity: f32,
-    /// ln of the odds against top_class, any sign; 0 where the flag is not set.
+    /// ln of the odds against top_class, any sign; 0 without one; FLT_MAX after an error.
     pub ambiguity: f32,
-    /// Share of familiar inputs that are at least this ambiguous, 0 to 1; -1: unknown.
+    /// Share of familiar inputs that are at least this ambiguous, as p_value; -1: unknown.
     pub ambiguity_p: f32,
     /// The likeliest class, or DAB_NONE.
     pub top_class: u32,

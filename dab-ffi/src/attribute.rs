@@ -30,8 +30,8 @@ pub unsafe extern "C" fn dab_attribution_bytes(model: *const Handle) -> usize {
 /// means: `inputs` floats, or NULL for the model's own. groups: the group of each of `inputs` inputs, counting from 0, or
 /// DAB_NONE for one that stays as it is; NULL if every input is a group of its own. uncertainty, score: `group_count`
 /// floats each, or NULL. scratch: dab_attribution_bytes(model).
-/// Returns as dab_assess, DAB_ERR_NO_MEANS if `means` is NULL and the model has none, or DAB_ERR_OUTPUT_LENGTH if a group
-/// has no place, or without groups if group_count is not `inputs`.
+/// Returns as dab_assess, DAB_ERR_NO_MEANS if `means` is NULL and the model has none, or DAB_ERR_OUTPUT_LENGTH if
+/// group_count is not above the number of every group or, without groups, not `inputs`, or if there is no result to write.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_attribute(
     model: *const Handle,
@@ -221,7 +221,8 @@ pub unsafe extern "C" fn dab_input_name(
     status::of(unsafe { copy_name(model, true, input, name.cast(), bytes) })
 }
 
-/// dab_input_name of an output: of a class, or of a regression's target.
+/// dab_input_name of an output: of a class, or of a regression's target. A model whose labels were 0, 1, 2 ... has no
+/// names: then the class is its number. Returns as dab_input_name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_output_name(
     model: *const Handle,

@@ -70,10 +70,11 @@ pub extern "C" fn dab_ellipse_bytes(dim: u32) -> usize {
 }
 
 /// Makes an ellipse that has seen nothing in `storage`: dab_ellipse_bytes bytes at a multiple of 8. ridge: its first
-/// size, above 0; features of about that square are halved in novelty after one observation. Along directions that were
-/// not seen, novelty is right to 1 % while the lengths of all learned features add up to at most 2^16 sqrt(ridge).
-/// Returns DAB_OK, DAB_ERR_CONFIG or DAB_ERR_TOO_SMALL. After an error *out is NULL, and an ellipse that was in the storage is as
-/// it was.
+/// size, above 0; a feature vector whose squared length equals `ridge` has half its novelty after one observation. Along
+/// directions that were not seen, novelty is right to 1 % while the lengths of all learned features add up to at most
+/// 2^16 sqrt(ridge).
+/// Returns DAB_OK, DAB_ERR_CONFIG, or -1 to -5 for bad pointers and sizes. After an error *out is NULL, and an ellipse that was
+/// in the storage is as it was.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_ellipse_init(
     storage: *mut c_void,
@@ -131,7 +132,8 @@ unsafe fn init(
 
 /// The squared length of `features` in units of what was seen, at least 0: large for directions that are new. With
 /// learn 1 they are learned afterwards, with 0 not.
-/// Threads: one at a time for each ellipse. Returns DAB_OK, DAB_ERR_LENGTH, DAB_ERR_NON_FINITE or DAB_ERR_CONFIG.
+/// Threads: one at a time for each ellipse. Returns DAB_OK, DAB_ERR_LENGTH, DAB_ERR_NON_FINITE,
+/// DAB_ERR_CONFIG if `learn` is neither 0 nor 1, or -1 to -6 for bad pointers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_ellipse_observe(
     ellipse: *mut Ellipse,
@@ -173,6 +175,7 @@ unsafe fn observe(
 }
 
 /// Forgets what was seen.
+/// Returns DAB_OK, or -1, -2 or -6 for a bad pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_ellipse_clear(ellipse: *mut Ellipse) -> Status {
     // SAFETY: `opened` checks pointer and tag; the caller promises an ellipse without another user.
@@ -181,7 +184,7 @@ pub unsafe extern "C" fn dab_ellipse_clear(ellipse: *mut Ellipse) -> Status {
 
 /// Features of an observation where there is no model: tanh of `dim` random sums of its `inputs` values, each feature in
 /// (-1, 1). The seed chooses the sums; nothing is stored. With values of about 1, a scale of 1 keeps tanh in its middle.
-/// Returns DAB_OK, DAB_ERR_CONFIG unless scale is above 0, or DAB_ERR_NON_FINITE.
+/// Returns DAB_OK, DAB_ERR_CONFIG unless scale is above 0, DAB_ERR_NON_FINITE, or -1 to -5 for bad pointers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_random_features(
     seed: u32,

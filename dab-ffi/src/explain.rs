@@ -7,7 +7,7 @@ use crate::model::Handle;
 use crate::ptr::{self, span};
 use crate::status::{self, Result, Status};
 
-/// Assesses `input`, and tells why it is as far as it is.
+/// Assesses `input`, and tells why it is as far as it is in the first view; nothing of it is about other views.
 /// distances: the distance to each of `codes` codes in nats. assignment: the weight of each code; their sum is 1.
 /// dimensions: what each of `dim` latent dimensions adds to the uncertainty in nats; their sum is the uncertainty, and
 /// a negative one makes the input more familiar. `codes` and `dim` are those of dab_shape.

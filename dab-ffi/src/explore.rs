@@ -76,7 +76,7 @@ const _: () = {
 };
 
 /// Starts a bonus that has seen nothing.
-/// Returns DAB_OK, or DAB_ERR_CONFIG if a value is out of its range.
+/// Returns DAB_OK, DAB_ERR_CONFIG if a value is out of its range, or -1 to -7 for bad pointers and sizes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_exploration_init(
     exploration: *mut Exploration,
@@ -122,7 +122,7 @@ unsafe fn init(exploration: *mut Exploration, config: *const ExplorationConfig) 
 }
 
 /// Updates the running mean and deviation with `count` uncertainties, in their order.
-/// Returns DAB_OK, or DAB_ERR_NON_FINITE if one is not finite; then none of them counts.
+/// Returns DAB_OK, DAB_ERR_NON_FINITE if one is not finite (then none of them counts), or -1 to -6 for bad pointers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_exploration_update(
     exploration: *mut Exploration,
@@ -154,7 +154,7 @@ unsafe fn update(exploration: *mut Exploration, uncertainties: *const f32, count
 
 /// The bonus of each of `count` uncertainties at `step` of the training. Mean and deviation stay as they are.
 /// Threads: `exploration` may be shared while nobody updates it.
-/// Returns DAB_OK or DAB_ERR_NON_FINITE.
+/// Returns DAB_OK, DAB_ERR_NON_FINITE, or -1 to -6 for bad pointers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_exploration_compute(
     exploration: *const Exploration,
@@ -197,7 +197,7 @@ unsafe fn compute(
 }
 
 /// Saves mean and deviation (not the configuration) into DAB_EXPLORATION_SAVED_BYTES bytes, the same on every machine.
-/// Returns DAB_OK or DAB_ERR_TOO_SMALL.
+/// Returns DAB_OK, DAB_ERR_TOO_SMALL, or -1 to -6 for bad pointers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_exploration_save(
     exploration: *const Exploration,
@@ -227,7 +227,7 @@ unsafe fn save(exploration: *const Exploration, bytes: *mut u8, count: usize) ->
 }
 
 /// Continues with a saved mean and deviation.
-/// Returns DAB_OK, DAB_ERR_TOO_SMALL or DAB_ERR_SAVED_STATE; on an error, the exploration stays as it was.
+/// Returns DAB_OK, DAB_ERR_SAVED_STATE, or -1 to -6 for bad pointers and sizes; on an error, the exploration stays as it was.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_exploration_restore(
     exploration: *mut Exploration,

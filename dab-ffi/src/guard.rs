@@ -11,13 +11,14 @@ use crate::status::{self, DAB_ERR_OVERLAP, Result};
 
 /// Who may drive? The whole of a control loop: assesses the input of tick `now`, gives its verdict, predicts, and tells
 /// the monitor. Whatever is refused (a NaN, a wrong length, a bad pointer) is counted, votes for the fallback, and is
-/// never driven on; dab_monitor_statistics.last_rejection says why.
+/// never driven on; dab_monitor_statistics.last_rejection says why. A refused input is DAB_FALLBACK for its own tick only,
+/// until `reject_votes` of them are in the window.
 /// The answer is about the stream, by the thresholds of the monitor: one unfamiliar input among familiar ones is still
 /// DAB_NOMINAL, until `enter_votes` of them are in the window. If not even one may be driven on, set `enter_votes` to 1,
 /// or ask for the verdict too: who == DAB_NOMINAL && a.verdict == DAB_FAMILIAR.
-/// outputs: as dab_predict; NULL and 0 if no prediction is wanted. With an `output_count` of 0 nothing is written there,
-/// whatever the answer. The rest as dab_assess and dab_monitor_observe. On a tick without a new input, call
-/// dab_monitor_poll.
+/// outputs: as dab_predict; NULL and 0 if no prediction is wanted. They are written whenever the input was assessed, also in
+/// DAB_FALLBACK; a refused input leaves them as they were. Use them in DAB_NOMINAL only. The rest as dab_assess and
+/// dab_monitor_observe. On a tick without a new input, call dab_monitor_poll.
 /// Returns DAB_NOMINAL (the outputs may be used), DAB_FALLBACK or DAB_STALE, or a negative number if `monitor` is not a
 /// monitor. Use the fallback unless it is DAB_NOMINAL.
 #[unsafe(no_mangle)]

@@ -15,6 +15,8 @@ use crate::status::{
 
 /// Bytes of a memory besides its codes, see DAB_MEMORY_BYTES.
 pub const DAB_MEMORY_HEAD_BYTES: usize = 96;
+/// Bytes of a saved memory besides its codes, see DAB_MEMORY_SAVED_BYTES.
+pub const DAB_MEMORY_SAVED_HEAD_BYTES: usize = 40;
 
 /// How a memory scores and learns. Set `size`, `codes`, `dim` and `std`; 0 in any other member is its default.
 #[derive(Clone, Copy, Debug)]
@@ -130,6 +132,7 @@ type Stored = Tagged<Kept>;
 const TAG: u32 = u32::from_le_bytes(*b"dabN");
 
 const _: () = {
+    assert!(DAB_MEMORY_SAVED_HEAD_BYTES == memory::saved_len(0, 1));
     assert!(size_of::<Stored>() <= DAB_MEMORY_HEAD_BYTES && align_of::<Stored>() <= 8);
     assert!(DAB_MEMORY_HEAD_BYTES.is_multiple_of(8));
 };
@@ -191,8 +194,8 @@ pub extern "C" fn dab_memory_bytes(codes: u32, dim: u32) -> usize {
 
 /// Makes an empty memory in `storage`: dab_memory_bytes bytes at a multiple of 8, which stay where they are while the
 /// memory is used. There is nothing to free.
-/// Returns DAB_OK, DAB_ERR_CONFIG if a value is out of its range, or DAB_ERR_TOO_SMALL. After an error *out is NULL, and a memory
-/// that was in the storage is as it was.
+/// Returns DAB_OK, DAB_ERR_CONFIG if a value is out of its range, or -1 to -7 for bad pointers and sizes. After an error *out
+/// is NULL, and a memory that was in the storage is as it was.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_memory_init(
     storage: *mut c_void,
@@ -333,7 +336,8 @@ unsafe fn score(
 /// How novel an input is. Nothing is learned.
 /// mean: `dim` floats. std: their standard deviations, or NULL for the memory's own `std`.
 /// Threads: one at a time for each memory, also here, because it has its scratch in it.
-/// Returns DAB_OK, DAB_ERR_LENGTH, DAB_ERR_NON_FINITE, or DAB_ERR_CONFIG if a deviation is not above 0.
+/// Returns DAB_OK, DAB_ERR_LENGTH, DAB_ERR_NON_FINITE, DAB_ERR_CONFIG if a deviation is not above 0, or -1 to -7 for bad
+/// pointers and sizes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_memory_assess(
     memory: *mut Memory,
@@ -347,6 +351,7 @@ pub unsafe extern "C" fn dab_memory_assess(
 }
 
 /// dab_memory_assess; then the input is learned. The answer is of the memory before.
+/// Returns as dab_memory_assess.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_memory_observe(
     memory: *mut Memory,
@@ -361,6 +366,7 @@ pub unsafe extern "C" fn dab_memory_observe(
 
 /// dab_memory_observe for `rows` inputs, one after the other, and an array of `rows` results, of which the first one has
 /// its `size` set. If one value is refused, nothing is learned.
+/// Returns as dab_memory_assess.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_memory_observe_batch(
     memory: *mut Memory,
@@ -376,8 +382,8 @@ pub unsafe extern "C" fn dab_memory_observe_batch(
 
 /// "This is normal": makes a code of the input that is never forgotten; or, if a taught code is within `spawn` nats,
 /// improves that one. The answer says how far the input was from what was taught before.
-/// Returns as dab_memory_assess, DAB_ERR_MEMORY_FULL, or DAB_ERR_SATURATED if a value is so large (2^50) that all larger ones look
-/// alike; then nothing changes.
+/// Returns as dab_memory_assess, DAB_ERR_MEMORY_FULL, or DAB_ERR_SATURATED: a value is 2^50 or more; teaching it would
+/// make every broken sensor look normal. After an error nothing changes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_memory_teach(
     memory: *mut Memory,
@@ -391,13 +397,15 @@ pub unsafe extern "C" fn dab_memory_teach(
 }
 
 /// Forgets what was observed, at the end of an episode. What was taught stays.
+/// Returns DAB_OK, or -1, -2 or -6 for a bad pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_memory_clear(memory: *mut Memory) -> Status {
     // SAFETY: `opened` checks pointer and tag; the caller promises a memory without another user.
     status::of(unsafe { opened(memory) }.map(|(mut view, ..)| view.clear()))
 }
 
-/// Forgets taught code `index`; the last taught code gets its number. DAB_ERR_CONFIG if there is none.
+/// Forgets taught code `index`; the last taught code gets its number.
+/// Returns DAB_OK, DAB_ERR_CONFIG if there is no such code, or -1, -2 or -6 for a bad pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_memory_remove(memory: *mut Memory, index: u32) -> Status {
     // SAFETY: `opened` checks pointer and tag; the caller promises a memory without another user.
@@ -406,7 +414,7 @@ pub unsafe extern "C" fn dab_memory_remove(memory: *mut Memory, index: u32) -> S
 }
 
 /// Code `index`: its mean and standard deviations, `dim` floats each, and how often it was seen.
-/// Returns DAB_OK, DAB_ERR_OUTPUT_LENGTH, or DAB_ERR_CONFIG if there is no such code.
+/// Returns DAB_OK, DAB_ERR_OUTPUT_LENGTH, DAB_ERR_CONFIG if there is no such code, or -1 to -6 for bad pointers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_memory_code(
     memory: *mut Memory,
@@ -452,6 +460,7 @@ unsafe fn code(
 }
 
 /// How full the memory is.
+/// Returns DAB_OK, or -1 to -7 for bad pointers and sizes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_memory_stats(memory: *mut Memory, out: *mut MemoryStatistics) -> Status {
     // SAFETY: `stats` checks both pointers; the caller promises a memory without another user, and a writable `out`.

@@ -45,7 +45,7 @@ pub struct Shape {
     pub inputs: u32,
     /// Values that the decoder gives; 0 without one.
     pub outputs: u32,
-    /// Number of codes.
+    /// Number of codes, in the first view.
     pub codes: u32,
     /// Latent dimension.
     pub dim: u32,
@@ -110,7 +110,7 @@ pub extern "C" fn dab_model_bytes() -> usize {
 /// storage: DAB_MODEL_BYTES bytes at a multiple of 8. artifact: the bytes of a .dab file at a multiple of 4, in flash
 /// or RAM. It is read in place: both must stay, unchanged, as long as the model is used. There is nothing to free.
 /// Returns DAB_OK, what is wrong with the arguments (-1 to -5, DAB_ERR_ARTIFACT_MISALIGNED), or what is wrong with the
-/// artifact (-100 and below). After an error *out is NULL.
+/// artifact (-100 and below). Checksums find damage, not forgery (SECURITY.md). After an error *out is NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_model_init(
     storage: *mut c_void,
@@ -144,6 +144,7 @@ pub(crate) unsafe fn init(
     }
     // As words of 8 bytes, because that is the alignment.
     let room = span(storage.cast::<u64>(), DAB_MODEL_BYTES / size_of::<u64>())?;
+    span(storage.cast::<u8>(), storage_bytes)?;
     let bytes = span(artifact, artifact_bytes)?;
     let handle = span(out, 1)?;
     if storage_bytes < DAB_MODEL_BYTES {
@@ -173,6 +174,7 @@ pub(crate) unsafe fn init(
 }
 
 /// Sizes of the model.
+/// Returns DAB_OK, or -1 to -7 for bad pointers and sizes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_model_shape(model: *const Handle, out: *mut Shape) -> Status {
     // SAFETY: `shape` checks both pointers; the caller promises a model that nobody writes to, and a writable `out`.
@@ -229,7 +231,7 @@ pub unsafe extern "C" fn dab_scratch_bytes(model: *const Handle) -> usize {
 
 /// Checks that file, library and floating-point unit agree: the known answers inside the artifact must come out bit for
 /// bit. Call it once, at boot. If it fails, do not use the model.
-/// Returns DAB_OK, DAB_ERR_SELF_TEST, DAB_ERR_SELF_TEST_DIGEST or DAB_ERR_SCRATCH.
+/// Returns DAB_OK, DAB_ERR_SELF_TEST, DAB_ERR_SELF_TEST_DIGEST, DAB_ERR_SCRATCH, or -1 to -6 for bad pointers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_self_test(
     model: *const Handle,
@@ -260,8 +262,8 @@ pub(crate) fn scratch_span(scratch: *const f32, floats: usize) -> Result<Span> {
 }
 
 /// Checks that the artifact of a model is still what it was when it was loaded, by its checksums: flash can lose bits. It
-/// is a pass over the artifact without arithmetic: repeat it while the program runs, as often as its time allows.
-/// Returns DAB_OK, or what is wrong with the artifact (-100 and below): do not use the model any more.
+/// needs no floating point and no scratch: repeat it while the program runs, as often as its time allows.
+/// Returns DAB_OK, what is wrong with the artifact (-100 and below): do not use the model any more; or -1, -2 or -6.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_model_check(model: *const Handle) -> Status {
     // SAFETY: `loaded` checks pointer and tag; the caller promises that whatever has the tag is a model that nobody
@@ -276,7 +278,7 @@ pub unsafe extern "C" fn dab_model_check(model: *const Handle) -> Status {
 /// called doubtful or unfamiliar, at most the share `unfamiliar` is called unfamiliar.
 /// Threads: this is the only call that changes a model. Make it before others use the model.
 /// Returns DAB_OK, DAB_ERR_RATES unless 0 < unfamiliar <= doubtful < 1, or DAB_ERR_NOT_CALIBRATED if the model has fewer
-/// than 1/unfamiliar - 1 held-out inputs (dab_shape.calibration): it would never call anything unfamiliar.
+/// than 1/unfamiliar - 1 held-out inputs (dab_shape.calibration): it would never call anything unfamiliar; or -1, -2 or -6.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_set_rates(model: *mut Handle, doubtful: f32, unfamiliar: f32) -> Status {
     let Ok(rates) = Rates::new(doubtful, unfamiliar) else { return DAB_ERR_RATES };
@@ -293,8 +295,8 @@ pub unsafe extern "C" fn dab_set_rates(model: *mut Handle, doubtful: f32, unfami
 
 /// The score (dab_assessment.score) that at most the share `rate` of familiar inputs exceeds: a threshold for a monitor.
 /// Ask it at boot for the rate that you use: an artifact with too few held-out inputs never calls anything unfamiliar.
-/// Returns DAB_OK, DAB_ERR_RATES unless 0 < rate < 1, or DAB_ERR_NOT_CALIBRATED. After an error the threshold is -FLT_MAX:
-/// every input exceeds it.
+/// Returns DAB_OK, DAB_ERR_RATES unless 0 < rate < 1, DAB_ERR_NOT_CALIBRATED, or -1 to -6 for bad pointers. After an error
+/// the threshold is -FLT_MAX: every input exceeds it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_threshold(model: *const Handle, rate: f32, score: *mut f32) -> Status {
     // SAFETY: `threshold` checks both pointers; the caller promises a model that nobody writes to, and a writable float.

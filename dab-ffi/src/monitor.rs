@@ -44,13 +44,13 @@ pub struct MonitorConfig {
     pub enter: f32,
     /// A score at or below this votes for recovery; at most `enter`.
     pub exit: f32,
-    /// How many of the last inputs vote, 1 to 2097120; above 32, within a thirty-second.
+    /// How many of the last inputs vote, 1 to 2097120. Above 32, votes are counted to within 1/32 of the window.
     pub window: u32,
     /// Votes that raise the alarm, 1 to window.
     pub enter_votes: u32,
     /// Votes that end it, 1 to window.
     pub exit_votes: u32,
-    /// Ticks that an alarm lasts at least. It never delays one.
+    /// Ticks before trust, at least: from the first input, after an alarm, after DAB_STALE. It delays no alarm.
     pub min_dwell: u32,
     /// More ticks than this without an input are DAB_STALE; below 2^31; 0: never.
     pub timeout: u32,
@@ -58,7 +58,7 @@ pub struct MonitorConfig {
     pub reject_votes: u32,
     /// Inputs in a block of the drift channel; 0: there is none.
     pub drift_block: u32,
-    /// ln of the capital that raises the drift alarm, above 0.
+    /// ln of the evidence (a bettor's capital) that raises the drift alarm, above 0.
     pub drift_alarm: f32,
     /// 0: bets start anew when the capital has fallen below its start; 1: never.
     pub drift_keeps: u32,
@@ -205,8 +205,8 @@ const _: () = {
 
 /// Starts a monitor. It has seen nothing and trusts nothing: it is DAB_STALE, then DAB_FALLBACK from the first input
 /// until enough inputs were familiar.
-/// Returns DAB_OK, or DAB_ERR_CONFIG if a value is out of its range. After an error the monitor is not started, even if it was
-/// before: it trusts nothing until a later call succeeds.
+/// Returns DAB_OK, DAB_ERR_CONFIG if a value is out of its range, or -1 to -7 for bad pointers and sizes. After an error the
+/// monitor is not started, even if it was before: it trusts nothing until a later call succeeds.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_monitor_init(monitor: *mut Monitor, config: *const MonitorConfig) -> Status {
     // SAFETY: `init` checks both pointers; the caller promises a writable monitor that is this call's alone, and a
@@ -279,10 +279,11 @@ unsafe fn init(monitor: *mut Monitor, config: *const MonitorConfig) -> Result<()
 /// now: any counter that goes up and wraps around at 2^32; `min_dwell` and `timeout` have its unit. After a step back, or
 /// more than `timeout` ticks of silence, trust is earned anew (DAB_WHY_STALE).
 /// score: NAN if the call that should have given it failed, s == DAB_OK ? a.score : NAN. A score that is not finite is a
-/// rejected input: it votes for the alarm, and this tick is never DAB_NOMINAL. The FLT_MAX in a dab_assessment after an
-/// error is finite: it votes for the alarm, but one vote may leave the state DAB_NOMINAL.
+/// rejected input: it votes for the alarm, and is DAB_FALLBACK for its own tick only, until `reject_votes` of them are in
+/// the window. The FLT_MAX in a dab_assessment after an error is finite: it votes for the alarm, but one vote may leave the
+/// state DAB_NOMINAL.
 /// Threads: one at a time for each monitor.
-/// Returns DAB_NOMINAL, DAB_FALLBACK, DAB_STALE or a negative DAB_ERR_ number. Use the fallback unless it is
+/// Returns DAB_NOMINAL, DAB_FALLBACK, DAB_STALE, or -1, -2 or -6 for a bad pointer. Use the fallback unless it is
 /// DAB_NOMINAL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_monitor_observe(monitor: *mut Monitor, now: u32, score: f32) -> i32 {
@@ -307,6 +308,7 @@ pub unsafe extern "C" fn dab_monitor_poll(monitor: *mut Monitor, now: u32) -> i3
 }
 
 /// Forgets everything but the configuration: the monitor is as new, and trusts nothing.
+/// Returns DAB_OK, or -1, -2 or -6 for a bad pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_monitor_reset(monitor: *mut Monitor) -> Status {
     // SAFETY: `object_mut` checks pointer and tag; the caller promises that whatever has the tag is a whole monitor, and
@@ -333,6 +335,7 @@ pub unsafe extern "C" fn dab_monitor_why(monitor: *const Monitor) -> u32 {
 }
 
 /// The event before the last `back` ones: 0 is the latest. Where there is none, or it was overwritten, `number` is 0.
+/// Returns DAB_OK, or -1 to -7 for bad pointers and sizes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_monitor_event(monitor: *const Monitor, back: u32, out: *mut Event) -> Status {
     // SAFETY: `event` checks both pointers; the caller promises a monitor that nobody writes to, and a writable `out` of
@@ -367,7 +370,7 @@ unsafe fn event(monitor: *const Monitor, back: u32, out: *mut Event) -> Result<(
 }
 
 /// Saves everything but the configuration into DAB_MONITOR_SAVED_BYTES bytes, the same on every machine.
-/// Returns DAB_OK or DAB_ERR_TOO_SMALL.
+/// Returns DAB_OK, DAB_ERR_TOO_SMALL, or -1 to -6 for bad pointers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_monitor_save(
     monitor: *const Monitor,
@@ -398,7 +401,7 @@ unsafe fn save(monitor: *const Monitor, bytes: *mut u8, count: usize) -> Result<
 
 /// Continues with a saved monitor of the same configuration. After a restart the clock usually jumps back, which is
 /// DAB_STALE: trust is then earned anew. If yours does not, call dab_monitor_reset instead, or set `timeout`.
-/// Returns DAB_OK, DAB_ERR_TOO_SMALL or DAB_ERR_SAVED_STATE; on an error, the monitor stays as it was.
+/// Returns DAB_OK, DAB_ERR_SAVED_STATE, or -1 to -6 for bad pointers and sizes; on an error, the monitor stays as it was.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_monitor_restore(
     monitor: *mut Monitor,
@@ -429,6 +432,7 @@ unsafe fn restore(monitor: *mut Monitor, bytes: *const u8, count: usize) -> Resu
 }
 
 /// What the monitor saw so far.
+/// Returns DAB_OK, or -1 to -7 for bad pointers and sizes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_monitor_stats(monitor: *const Monitor, out: *mut MonitorStatistics) -> Status {
     // SAFETY: `stats` checks both pointers; the caller promises a monitor that nobody writes to, and a writable `out` of

@@ -7,7 +7,7 @@ use crate::ptr::{self, span};
 use crate::status::{self, DAB_ERR_NULL, DAB_ERR_SAVED_STATE, DAB_ERR_TOO_SMALL, Result, Status};
 
 /// Saves codes and settings (not `std`) into dab_memory_statistics.saved_bytes bytes, the same on every machine.
-/// Returns DAB_OK or DAB_ERR_TOO_SMALL.
+/// Returns DAB_OK, DAB_ERR_TOO_SMALL, or -1 to -6 for bad pointers. DAB_MEMORY_SAVED_BYTES(codes, dim) are always enough.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_memory_save(
     memory: *mut Memory,
@@ -35,7 +35,8 @@ unsafe fn save(memory: *mut Memory, bytes: *mut u8, count: usize) -> Result<()> 
 
 /// Continues with a saved memory and its settings. It may have fewer codes than this one has places. byte_count may be
 /// more than was saved, such as a whole page of flash.
-/// Returns DAB_OK, or DAB_ERR_SAVED_STATE if the bytes are damaged or do not fit; then the memory stays as it was.
+/// Returns DAB_OK, DAB_ERR_SAVED_STATE if the bytes are damaged or do not fit, or -1 to -6 for bad pointers; on an error, the
+/// memory stays as it was.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_memory_restore(
     memory: *mut Memory,

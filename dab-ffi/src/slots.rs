@@ -13,9 +13,9 @@ pub const DAB_SLOT_HEAD_BYTES: usize = 16;
 const _: () = assert!(DAB_SLOT_HEAD_BYTES == slots::HEAD_BYTES);
 
 /// Makes a slot of `slot`, in RAM: a state of state_bytes bytes lies behind its first DAB_SLOT_HEAD_BYTES bytes, which are filled
-/// in. sequence: that of the newest slot and 1, or 0 for the first. Then write the DAB_SLOT_HEAD_BYTES + state_bytes bytes to
-/// flash, over the slot that does not hold the newest state.
-/// Returns DAB_OK, or DAB_ERR_TOO_SMALL if the slot is shorter than that.
+/// in. sequence: the newest slot's sequence plus 1, after UINT32_MAX comes 0; any number for the first. Then write the
+/// DAB_SLOT_HEAD_BYTES + state_bytes bytes to flash, over the slot that does not hold the newest state.
+/// Returns DAB_OK, DAB_ERR_TOO_SMALL if the slot is shorter than that, or -1 or -5 for a bad pointer or size.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_slot_seal(
     slot: *mut c_void,
@@ -38,7 +38,8 @@ unsafe fn seal(slot: *mut u8, bytes: usize, sequence: u32, length: usize) -> Res
 
 /// Which of two slots of slot_bytes bytes each, as they lie in flash, has the newest whole state: 0 or 1. *sequence is its
 /// number, and its *state_bytes bytes lie behind the first DAB_SLOT_HEAD_BYTES ones.
-/// Returns 0, 1, or an error: DAB_ERR_SAVED_STATE if neither slot is whole. After an error nothing is written.
+/// Returns 0, 1, or an error: DAB_ERR_SAVED_STATE if neither slot is whole, -1 to -5 for bad pointers and sizes. After an error
+/// nothing is written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_slot_newest(
     first: *const c_void,

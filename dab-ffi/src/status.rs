@@ -38,23 +38,23 @@ pub const DAB_ERR_NON_FINITE: i32 = -11;
 pub const DAB_ERR_SCRATCH: i32 = -12;
 /// Memory for results does not have the length of the model's.
 pub const DAB_ERR_OUTPUT_LENGTH: i32 = -13;
-/// The bytes are damaged, or not of this kind or configuration.
+/// The saved state is absent, damaged or of another configuration.
 pub const DAB_ERR_SAVED_STATE: i32 = -14;
 /// A configuration sets a member that the library does not know.
 pub const DAB_ERR_UNKNOWN_MEMBER: i32 = -15;
-/// A false-alarm rate is not 0 < unfamiliar <= doubtful < 1.
+/// A rate is not between 0 and 1, or unfamiliar is above doubtful.
 pub const DAB_ERR_RATES: i32 = -16;
 /// The artifact does not start at a multiple of 4 bytes.
 pub const DAB_ERR_ARTIFACT_MISALIGNED: i32 = -17;
 /// There is no place for another taught code.
 pub const DAB_ERR_MEMORY_FULL: i32 = -18;
-/// A value is 2^50 or larger, where all inputs look alike: it cannot be taught.
+/// An input or an encoded value is 2^50 or more: it cannot be taught.
 pub const DAB_ERR_SATURATED: i32 = -19;
 /// A known answer came out differently: do not use the model here.
 pub const DAB_ERR_SELF_TEST: i32 = -20;
 /// Known answers agree, but not all bits behind them.
 pub const DAB_ERR_SELF_TEST_DIGEST: i32 = -21;
-/// The artifact has no training means of its inputs, and none were given.
+/// The artifact has no training means, and none were given.
 pub const DAB_ERR_NO_MEANS: i32 = -22;
 /// The artifact does not have this name.
 pub const DAB_ERR_NO_NAME: i32 = -23;
@@ -133,9 +133,9 @@ pub const ALL: &[(Status, &CStr)] = &[
     (DAB_ERR_NON_FINITE, c"a value is not a finite number"),
     (DAB_ERR_SCRATCH, c"scratch memory is too small"),
     (DAB_ERR_OUTPUT_LENGTH, c"memory for results has the wrong number of values"),
-    (DAB_ERR_SAVED_STATE, c"the saved state is damaged"),
+    (DAB_ERR_SAVED_STATE, c"the saved state is absent, damaged or of another configuration"),
     (DAB_ERR_UNKNOWN_MEMBER, c"a configuration sets a member that this library does not know"),
-    (DAB_ERR_RATES, c"a false-alarm rate is not 0 < unfamiliar <= doubtful < 1"),
+    (DAB_ERR_RATES, c"a false-alarm rate is not between 0 and 1, or unfamiliar is above doubtful"),
     (DAB_ERR_ARTIFACT_MISALIGNED, c"the artifact does not start at a multiple of 4 bytes"),
     (DAB_ERR_MEMORY_FULL, c"every place of the memory is taken"),
     (DAB_ERR_SATURATED, c"a value is too large to be taught"),

@@ -79,8 +79,10 @@ unsafe fn encode(
 
 /// Teaches `memory`, whose `dim` is dab_shape.dim, that an input of `model` is normal. Its code is at least as wide as the
 /// model's codes are on average. The answer is that of dab_assess_taught afterwards.
-/// Returns as dab_assess, DAB_ERR_LENGTH if the memory has another dimension, DAB_ERR_MEMORY_FULL, or DAB_ERR_SATURATED if a
-/// value is so large (2^50 or more, or in what the encoder makes of it) that every broken sensor would be normal with it.
+/// Only the first view can be taught, and only what lies within its axes. Look at the verdict afterwards: the input may still
+/// be unfamiliar, although the call returned DAB_OK. `dab inspect` says if the axes of a view leave something out.
+/// Returns as dab_assess, DAB_ERR_LENGTH if the memory has another dimension, DAB_ERR_MEMORY_FULL, or DAB_ERR_SATURATED: an
+/// input or an encoded value is 2^50 or more; teaching it would make every broken sensor look normal.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_teach(
     model: *const Handle,
@@ -98,7 +100,8 @@ pub unsafe extern "C" fn dab_teach(
 }
 
 /// dab_assess where what was taught counts as familiar: the uncertainty is the smaller one of the model's and of the
-/// distance from the taught codes, and p-value and verdict follow from it. Teaching never makes an input less familiar.
+/// distance from the taught codes in the first view, so is the unfamiliarity, and p-value and verdict follow. Teaching
+/// never makes an input less familiar.
 /// Returns as dab_assess, or DAB_ERR_LENGTH if the memory has another dimension.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_assess_taught(

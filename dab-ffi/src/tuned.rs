@@ -9,8 +9,8 @@ use crate::status::{self, DAB_ERR_NO_MONITOR, Result, Status};
 /// dab_monitor_init.
 /// out: set `size`. tick_seconds: the length of a tick for which it was tuned, or NULL; a loop with other ticks has other
 /// false alarms an hour.
-/// Returns DAB_OK, or DAB_ERR_NO_MONITOR if the artifact has none. After an error the configuration, if it can be written,
-/// is one that dab_monitor_init refuses, and the tick is 0.
+/// Returns DAB_OK, DAB_ERR_NO_MONITOR if the artifact has none, or -1 to -7 for bad pointers and sizes. After an error the
+/// configuration, if it can be written, is one that dab_monitor_init refuses, and the tick is 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dab_model_monitor(
     model: *const Handle,

@@ -11,7 +11,10 @@
 mod streams;
 
 use dab_core::monitor::{Config, Drift, Monitor, State};
-use dab_train::internals::measure::stream::{peaks::quantiles, tune::Request};
+use dab_train::internals::measure::stream::{
+    peaks::quantiles,
+    tune::{Goal, Request},
+};
 use streams::Ar1;
 
 /// Hours that a monitor is set up on.
@@ -80,7 +83,12 @@ fn main() {
             timeout: 0,
             drift: Drift::OFF,
         };
-        let request = Request { logs: &logs, faults: &[], tick, budget: 1.0, confidence: 0.95, timeout: 0 };
+        let request = Request {
+            logs: &logs,
+            faults: &[],
+            goal: Goal { tick, budget: 1.0, confidence: 0.95 },
+            timeout: 0,
+        };
         let tuned = request.tune().expect("ten hours are enough").config;
         let plain = Config { exit: low, min_dwell: ticks(0.5) as u32, ..Config::plain(rare) };
         let monitor = |config| Watch::Monitor(Box::new(Monitor::new(config).expect("a monitor")), 0);

@@ -5,7 +5,7 @@ mod streams;
 use dab_core::Model;
 use dab_core::artifact::AlignedBytes;
 use dab_core::monitor::{Config, Monitor, State, Why};
-use dab_train::internals::measure::stream::tune::{Request, Tuned};
+use dab_train::internals::measure::stream::tune::{Goal, Request, Tuned};
 
 use streams::{Ar1, Motor};
 
@@ -14,7 +14,9 @@ const HOURS: f64 = 100.0;
 
 fn tuned(log: Vec<f32>, tick: f64) -> Tuned {
     let logs = [log];
-    Request { logs: &logs, faults: &[], tick, budget: BUDGET, confidence: 0.95, timeout: 10 }.tune().unwrap()
+    Request { logs: &logs, faults: &[], goal: Goal { tick, budget: BUDGET, confidence: 0.95 }, timeout: 10 }
+        .tune()
+        .unwrap()
 }
 
 /// Alarms in fresh scores, then when and why a rise by `shift` within `ramp` ticks is found.

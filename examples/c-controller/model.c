@@ -6,6 +6,10 @@
  *     if (dab_model_init(storage, sizeof storage, dab_artifact, DAB_ARTIFACT_BYTES, &model) != DAB_OK) stop();
  *     if (dab_self_test(model, scratch, sizeof scratch) != DAB_OK) stop();
  *
+ * The length is DAB_ARTIFACT_BYTES, never sizeof dab_artifact: the array is longer.
+ * DAB_ARTIFACT_CODES and DAB_ARTIFACT_DIM are those of the first view.
+ * Include this file in one source file, and do not compile it as well: the array would be defined twice.
+ * To compile it by itself, make a header for it: dab export --header.
  * Other files see it by: extern const uint32_t dab_artifact[1168]; of 4671 bytes */
 #include <stdint.h>
 
@@ -16,6 +20,11 @@
 #define DAB_ARTIFACT_CODES 12u
 #define DAB_ARTIFACT_DIM 5u
 #define DAB_ARTIFACT_SCRATCH_FLOATS 54u
+#define DAB_ARTIFACT_ATTRIBUTION_FLOATS 58u
+/* As in: static const char *const names[] = DAB_ARTIFACT_INPUT_NAMES; UTF-8, in the order of inputs. */
+#define DAB_ARTIFACT_INPUT_NAMES { "position_m", "velocity_m_s", "angle_rad", "rate_rad_s" }
+/* As in: static const char *const names[] = DAB_ARTIFACT_OUTPUT_NAMES; UTF-8, in the order of outputs. */
+#define DAB_ARTIFACT_OUTPUT_NAMES { "force_n" }
 /* CRC-32C of the model: the same for the same model. */
 #define DAB_ARTIFACT_IDENTITY 0x9e79c85bu
 /* What dab_self_test must find: so many answers, with this digest of their bits. */
@@ -28,6 +37,10 @@ extern "C" {
 #endif
 /* Little-endian words: aligned for the reader, whatever the compiler. */
 extern const uint32_t dab_artifact[DAB_ARTIFACT_BYTES / 4 + 1];
+#ifdef __cplusplus
+}
+#endif
+
 const uint32_t dab_artifact[DAB_ARTIFACT_BYTES / 4 + 1] = {
     0x42414489u, 0x0a1a0a0du, 0x00000001u, 0x0000123fu, 0x00000000u, 0x00000000u, 0x00000040u, 0x00000026u,
     0x00000070u, 0x00001180u, 0x000011f0u, 0x0000004fu, 0x75c71741u, 0x8f402748u, 0x9e79c85bu, 0x87b40392u,
@@ -176,6 +189,3 @@ const uint32_t dab_artifact[DAB_ARTIFACT_BYTES / 4 + 1] = {
     0x69746973u, 0x6d5f6e6fu, 0x6c65762cu, 0x7469636fu, 0x5f6d5f79u, 0x6e612c73u, 0x5f656c67u, 0x2c646172u,
     0x65746172u, 0x6461725fu, 0x6f0c735fu, 0x75707475u, 0x616e5f74u, 0x0773656du, 0x63726f66u, 0x006e5f65u,
 };
-#ifdef __cplusplus
-}
-#endif

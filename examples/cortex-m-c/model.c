@@ -6,6 +6,10 @@
  *     if (dab_model_init(storage, sizeof storage, dab_artifact, DAB_ARTIFACT_BYTES, &model) != DAB_OK) stop();
  *     if (dab_self_test(model, scratch, sizeof scratch) != DAB_OK) stop();
  *
+ * The length is DAB_ARTIFACT_BYTES, never sizeof dab_artifact: the array is longer.
+ * DAB_ARTIFACT_CODES and DAB_ARTIFACT_DIM are those of the first view.
+ * Include this file in one source file, and do not compile it as well: the array would be defined twice.
+ * To compile it by itself, make a header for it: dab export --header.
  * Other files see it by: extern const uint32_t dab_artifact[2087]; of 8344 bytes */
 #include <stdint.h>
 
@@ -16,6 +20,11 @@
 #define DAB_ARTIFACT_CODES 4u
 #define DAB_ARTIFACT_DIM 4u
 #define DAB_ARTIFACT_SCRATCH_FLOATS 68u
+#define DAB_ARTIFACT_ATTRIBUTION_FLOATS 94u
+/* As in: static const char *const names[] = DAB_ARTIFACT_INPUT_NAMES; UTF-8, in the order of inputs. */
+#define DAB_ARTIFACT_INPUT_NAMES { "i0", "i1", "i2", "i3", "i4", "i5", "i6", "i7", "i8", "i9", "i10", "i11", "i12", "i13", "i14", "i15", "i16", "i17", "i18", "i19", "i20", "i21", "i22", "i23", "mean", "voltage" }
+/* As in: static const char *const names[] = DAB_ARTIFACT_OUTPUT_NAMES; UTF-8, in the order of outputs. */
+#define DAB_ARTIFACT_OUTPUT_NAMES { "speed" }
 /* CRC-32C of the model: the same for the same model. */
 #define DAB_ARTIFACT_IDENTITY 0x81419106u
 /* What dab_self_test must find: so many answers, with this digest of their bits. */
@@ -28,6 +37,10 @@ extern "C" {
 #endif
 /* Little-endian words: aligned for the reader, whatever the compiler. */
 extern const uint32_t dab_artifact[DAB_ARTIFACT_BYTES / 4 + 1];
+#ifdef __cplusplus
+}
+#endif
+
 const uint32_t dab_artifact[DAB_ARTIFACT_BYTES / 4 + 1] = {
     0x42414489u, 0x0a1a0a0du, 0x00000001u, 0x00002098u, 0x00000000u, 0x00000000u, 0x00000040u, 0x0000002au,
     0x00000070u, 0x00001f74u, 0x00001fe4u, 0x000000b4u, 0x75c71741u, 0x8f402748u, 0x81419106u, 0x0200fdf0u,
@@ -291,6 +304,3 @@ const uint32_t dab_artifact[DAB_ARTIFACT_BYTES / 4 + 1] = {
     0x202c3931u, 0x2c303269u, 0x31326920u, 0x3269202cu, 0x69202c32u, 0x202c3332u, 0x6e61656du, 0x6f76202cu,
     0x6761746cu, 0x756f0c65u, 0x74757074u, 0x6d616e5fu, 0x73057365u, 0x64656570u,
 };
-#ifdef __cplusplus
-}
-#endif

@@ -229,7 +229,7 @@ class Memories(unittest.TestCase):
         a.observe(np.random.default_rng(3).normal(size=(100, 2)))
         b = pickle.loads(pickle.dumps(a))
         self.assertEqual(a.observe([0.1, 0.2]), b.observe([0.1, 0.2]))
-        refused(self, -14, "the saved state is damaged", a.restore, b"nothing")
+        refused(self, -14, "the saved state is absent, damaged or of another configuration", a.restore, b"nothing")
 
     def test_taught_codes_stay(self):
         memory = dab.Memory(codes=2, dim=1, std=0.1)

@@ -155,6 +155,7 @@ static void refusals(const model_case *m) {
     GIVES(dab_model_init(storage, DAB_MODEL_BYTES - 1, m->artifact, m->bytes, &model), DAB_ERR_TOO_SMALL);
     GIVES(dab_model_init(storage, sizeof storage, storage, 64, &model), DAB_ERR_OVERLAP);
     GIVES(dab_model_init(storage, sizeof storage, m->artifact, SIZE_MAX, &model), DAB_ERR_TOO_LARGE);
+    GIVES(dab_model_init(storage, SIZE_MAX, m->artifact, m->bytes, &model), DAB_ERR_TOO_LARGE);
     GIVES(dab_model_init(storage, sizeof storage, (const char *)m->artifact + 1, m->bytes - 1, &model),
           DAB_ERR_NOT_AN_ARTIFACT);
     CHECK(model == NULL);

@@ -23,7 +23,7 @@ enum { CODES = 5, DIM = 2 };
 
 static void memory_learns(void) {
     static uint64_t storage[DAB_MEMORY_BYTES(CODES, DIM) / 8], other[DAB_MEMORY_BYTES(CODES + 3, DIM) / 8];
-    static unsigned char saved[512];
+    static unsigned char saved[DAB_MEMORY_SAVED_BYTES(CODES, DIM)];
     const float here[DIM] = {0.3f, 0.5f}, there[DIM] = {0.9f, 0.5f}, std[DIM] = {0.1f, 0.1f};
     const float broken[DIM] = {0.3f, -2e15f};
     float mean[DIM], width[DIM], count = 0;
@@ -92,6 +92,9 @@ static void memory_learns(void) {
         GIVES(dab_memory_teach(memory, place, NULL, DIM, &n), DAB_OK);
     }
     GIVES(dab_memory_teach(memory, there, NULL, DIM, &n), DAB_ERR_MEMORY_FULL);
+    GIVES(dab_memory_stats(memory, &s), DAB_OK);
+    CHECK(s.used == CODES && s.saved_bytes == DAB_MEMORY_SAVED_BYTES(CODES, DIM) && s.saved_bytes == sizeof saved);
+    GIVES(dab_memory_save(memory, saved, sizeof saved), DAB_OK);
 }
 
 static void refusals(void) {

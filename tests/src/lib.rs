@@ -10,6 +10,7 @@ pub mod golden;
 pub mod markdown;
 pub mod network64;
 pub mod patch;
+pub mod programs;
 pub mod specs;
 #[path = "../../dab-train/tests/stored/mod.rs"]
 pub mod stored;

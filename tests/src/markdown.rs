@@ -1,4 +1,5 @@
-//! Parts of a Markdown page that a test compares with the code: tables, fenced blocks, names in backticks.
+//! Parts of a page that a test compares with the code: tables, fenced blocks, names in backticks; and programs in the comments
+//! of a C header.
 
 /// Cells of the rows of the first table whose header row starts with the cell `first`.
 ///
@@ -24,4 +25,17 @@ pub fn block<'a>(page: &'a str, name: &str) -> &'a str {
 /// What a cell has in backticks, in order.
 pub fn names(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
+}
+
+/// The program in the comment of a C header that begins with ` * section:`: its indented lines.
+///
+/// # Panics
+/// When there is no such section, or no program in it.
+#[must_use]
+pub fn sample(header: &str, section: &str) -> String {
+    let (_, after) = header.split_once(&format!("\n * {section}:")).expect("a section of that name");
+    let (comment, _) = after.split_once("*/").expect("the end of the comment");
+    let lines: Vec<&str> = comment.lines().filter_map(|line| line.strip_prefix(" *     ")).collect();
+    assert!(!lines.is_empty(), "no program in {section}");
+    lines.join("\n") + "\n"
 }

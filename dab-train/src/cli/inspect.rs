@@ -295,7 +295,7 @@ fn describe_calibration(t: &mut String, model: &Model<'_>) -> Result<()> {
 }
 
 fn describe_monitor(t: &mut String, monitor: &MonitorFile) -> Result<()> {
-    let MonitorFile { config: c, tick } = monitor;
+    let MonitorFile { config: c, tick, .. } = monitor;
     writeln!(
         t,
         "monitor      spike: {} of the last {} above {}; ticks of {tick:?} s",

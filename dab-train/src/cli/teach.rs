@@ -151,12 +151,14 @@ fn still_strange(model: &Model<'_>, left: u64, all: u64) -> String {
     if left == 0 {
         return String::new();
     }
-    let several = model.channels_meta().is_some_and(|meta| !meta.views.is_empty());
-    let taught = if several { ", in the first view, the only one that can be taught" } else { "" };
+    // Finer codes do not bring a row nearer that lies outside of the axes.
+    let why = match model.has_rest(0) {
+        true => "what lies outside of the axes of the first view cannot be taught;",
+        false => "they are too far from the taught codes; try a smaller --spawn with more --codes, or",
+    };
     let are = if left == 1 { "is" } else { "are" };
     format!(
-        "{left} of {} {are} STILL NOT FAMILIAR: they are too far from the taught codes{taught}; try a smaller --spawn with more --codes, or fit \
-         again with these rows among the training rows\n",
+        "{left} of {} {are} STILL NOT FAMILIAR: {why} fit again with these rows among the training rows\n",
         plural(all, "row")
     )
 }

@@ -105,6 +105,8 @@ fn opening(name: &str, header: Option<&str>, artifact: &ModelFile) -> String {
          \x20*     if (dab_model_init(storage, sizeof storage, {name}, {upper}_BYTES, &model) != DAB_OK) stop();\n\
          \x20*     if (dab_self_test(model, scratch, sizeof scratch) != DAB_OK) stop();\n\
          \x20*\n\
+         \x20* The length is {upper}_BYTES, never sizeof {name}: the array is longer.\n\
+         \x20* {upper}_CODES and {upper}_DIM are those of the first view.\n\
          {how}"
     )
 }
@@ -119,18 +121,24 @@ fn declaration(name: &str, artifact: &ModelFile, model: &Model<'_>) -> String {
         ("CODES", shape.codes),
         ("DIM", shape.dim),
         ("SCRATCH_FLOATS", model.scratch_len()),
+        // For dab_attribute and dab_assess_without.
+        ("ATTRIBUTION_FLOATS", model.attribution_scratch_len()),
     ];
     let sizes = sizes.map(|(what, value)| format!("#define {upper}_{what} {value}u\n")).concat();
-    let names = names::find(&artifact.info, names::OUTPUTS, shape.outputs).filter(|_| shape.outputs > 0);
+    let names = |key, count, what, order| {
+        let names = names::find(&artifact.info, key, count).filter(|_| count > 0);
+        names.map_or_else(String::new, |names| {
+            let listed: Vec<String> = names.iter().map(|name| literal(name)).collect();
+            format!(
+                "/* As in: static const char *const names[] = {upper}_{what}_NAMES; UTF-8, in the order of {order}. */\n\
+                 #define {upper}_{what}_NAMES {{ {} }}\n",
+                listed.join(", ")
+            )
+        })
+    };
     let what = if shape.task == Some(Task::Classification) { "CLASS" } else { "OUTPUT" };
-    let names = names.map_or_else(String::new, |names| {
-        let listed: Vec<String> = names.iter().map(|name| literal(name)).collect();
-        format!(
-            "/* As in: static const char *const names[] = {upper}_{what}_NAMES; UTF-8, in the order of outputs. */\n\
-             #define {upper}_{what}_NAMES {{ {} }}\n",
-            listed.join(", ")
-        )
-    });
+    let names = names(names::INPUTS, shape.inputs, "INPUT", "inputs")
+        + &names(names::OUTPUTS, shape.outputs, what, "outputs");
     let (identity, vectors, digest) = (artifact.identity(), test.vectors, u32::from_le_bytes(test.digest));
     // In C++ a constant is private to its file unless it was declared.
     format!(

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::{dab, refusal, text, with_model};
+use crate::{dab, folder, refusal, text, with_model};
 
 /// Prints the bytes of the array.
 const PROGRAM: &str = "#include \"model.c\"
@@ -106,4 +106,24 @@ fn a_header_that_no_program_could_include_is_refused() {
         assert!(refusal(&out, 1).contains(reason), "{header}");
         assert!(!folder.join("model.c").exists());
     }
+}
+
+#[test]
+fn the_header_has_the_names_of_inputs_and_the_scratch_of_both_calls() {
+    let folder = folder("export-names");
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/motor/model.dab");
+    text(dab(&folder, &["export", model, "--c", "model.c"]));
+    let c = std::fs::read_to_string(folder.join("model.c")).unwrap();
+    let number = |what: &str| -> usize {
+        let (_, after) = c.split_once(&format!("#define DAB_ARTIFACT_{what} ")).unwrap();
+        after.split_once("u\n").unwrap().0.parse().unwrap()
+    };
+    // dab_attribute needs room for one input more than dab_assess.
+    assert_eq!(number("ATTRIBUTION_FLOATS"), number("SCRATCH_FLOATS") + number("INPUTS"));
+    assert!(
+        c.contains("The length is DAB_ARTIFACT_BYTES, never sizeof dab_artifact: the array is longer."),
+        "{c}"
+    );
+    let (_, names) = c.split_once("#define DAB_ARTIFACT_INPUT_NAMES { \"").unwrap();
+    assert_eq!(names.lines().next().unwrap().split("\", \"").count(), number("INPUTS"));
 }

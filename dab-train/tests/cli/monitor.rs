@@ -163,8 +163,37 @@ fn a_monitor_travels_in_the_file_of_its_model() {
     assert_eq!(scores("model.dab"), scores("tuned.dab"));
     text(dab(&folder, &["self-test", "tuned.dab"]));
     let embed = ["monitor", "embed", "model.dab", "--config", "monitor.toml", "-o", "embedded.dab"];
-    assert!(text(dab(&folder, &embed)).contains("wrote embedded.dab"));
+    let (done, warned) = self::said(&dab(&folder, &embed));
+    assert!(done.contains("wrote embedded.dab") && warned.is_empty(), "{done}{warned}");
     assert_eq!(by_file, replay(&["--model", "embedded.dab"]));
+    // The monitor of another model is taken with a warning; a file that does not know its model without one.
+    let identity = toml["tuned"]["model"].as_str().unwrap();
+    let plain: serde_json::Value = serde_json::from_str(&inspect("model.dab")).unwrap();
+    assert_eq!(plain["identity"].as_str(), Some(identity));
+    let written = std::fs::read_to_string(folder.join("monitor.toml")).unwrap();
+    let line = format!("model = \"{identity}\"\n");
+    for (file, replaced, words) in [
+        ("other.toml", "model = \"00c0ffee\"\n", "tuned on scores of model 00c0ffee, and this is model "),
+        ("old.toml", "", ""),
+    ] {
+        std::fs::write(folder.join(file), written.replace(&line, replaced)).unwrap();
+        for command in [
+            &["embed", "model.dab", "--config", file, "-o", "other.dab"][..],
+            &["replay", "fresh.csv", "--model", "model.dab", "--config", file],
+        ] {
+            let (done, warned) = self::said(&dab(&folder, &[&["monitor"], command].concat()));
+            assert!(!done.is_empty() && warned.contains(words), "{warned}");
+            assert_eq!(warned.is_empty(), words.is_empty(), "{warned}");
+        }
+    }
+    std::fs::write(folder.join("bad.toml"), written.replace(&line, "model = 7\n")).unwrap();
+    let bad = ["monitor", "embed", "model.dab", "--config", "bad.toml", "-o", "no.dab"];
+    assert!(refusal(&dab(&folder, &bad), 1).contains("model = 7 is not the identity of a model"));
+    // A recording that is too short is refused before its rows are scored, which would find the one that is not a number.
+    std::fs::write(folder.join("short.csv"), "0,0\n".repeat(100) + "0,abc\n").unwrap();
+    let short = ["monitor", "tune", "short.csv", "--model", "model.dab", "--tick", "1s", "-o", "short.toml"];
+    let short = refusal(&dab(&folder, &short), 1);
+    assert!(short.contains("`short.csv`") && short.contains("(10785 rows)"), "{short}");
     std::fs::write(folder.join("new.csv"), "9,9\n9.1,9\n").unwrap();
     text(dab(&folder, &["teach", "tuned.dab", "new.csv", "-o", "both.dab"]));
     let both: serde_json::Value = serde_json::from_str(&inspect("both.dab")).unwrap();

@@ -1,8 +1,9 @@
 //! `dab teach`: what was strange becomes familiar, what is far from all stays strange, and the file says what happened.
 
+use dab_train::internals::support::random::Random;
 use serde_json::Value;
 
-use crate::{column, dab, dab_reading, refusal, text, with_model};
+use crate::{column, dab, dab_reading, folder, refusal, text, with_model};
 
 #[test]
 fn a_taught_model_knows_the_rows_and_says_where_they_came_from() {
@@ -64,4 +65,33 @@ fn a_taught_model_knows_the_rows_and_says_where_they_came_from() {
             .contains("nothing was taught")
     );
     assert!(!folder.join("no.dab").exists());
+}
+
+/// Forty inputs and room for fewer axes: what they leave out cannot be taught, and finer codes are no way out.
+#[test]
+fn rows_outside_of_the_axes_are_not_taught_and_the_only_advice_is_to_fit_again() {
+    let folder = folder("teach-outside");
+    let mut random = Random::new(1, "teach");
+    let (mut rows, mut labels) = (String::new(), String::new());
+    for row in 0..600 {
+        let class = row % 4;
+        let at = |i: usize| if i < 4 && i % 2 == class / 2 { 4.0 } else { 0.0 };
+        let values: Vec<String> = (0..40).map(|i| (at(i) + random.normal()).to_string()).collect();
+        rows += &(values.join(",") + "\n");
+        labels += &format!("{class}\n");
+    }
+    std::fs::write(folder.join("rows.csv"), rows).unwrap();
+    std::fs::write(folder.join("labels.csv"), labels).unwrap();
+    let far: Vec<&str> = (0..40).map(|i| if i % 5 == 0 { "60" } else { "-60" }).collect();
+    std::fs::write(folder.join("far.csv"), far.join(",") + "\n").unwrap();
+    let fit =
+        ["fit", "--features", "rows.csv", "--labels", "labels.csv", "--flash", "8192", "--fast", "--quiet"];
+    text(dab(&folder, &[&fit[..], &["--out", "out"]].concat()));
+    assert!(
+        text(dab(&folder, &["inspect", "out/model.dab"])).contains("the last is what the others leave out")
+    );
+    let said = text(dab(&folder, &["teach", "out/model.dab", "far.csv", "-o", "taught.dab"]));
+    let last = said.lines().last().unwrap();
+    assert!(last.contains("1 of 1 row is STILL NOT FAMILIAR: what lies outside of the axes"), "{said}");
+    assert!(last.contains("fit again") && !last.contains("--spawn"), "{said}");
 }

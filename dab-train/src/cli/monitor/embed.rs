@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use dab_core::artifact::monitor::set_monitor;
 
 use crate::{
-    cli::{input::check_apart, place::Place},
+    cli::{complain, input::check_apart, place::Place},
     export::model_file::ModelFile,
     measure::stream::file::MonitorFile,
     support::files::save,
@@ -42,6 +42,9 @@ pub fn run(args: &Args) -> Result<()> {
     check_apart(&args.output, [&place.model, &args.config])?;
     let monitor = MonitorFile::open(&args.config)?;
     let model = ModelFile::open(&place.model)?;
+    if let Some(warning) = monitor.mismatch(&model) {
+        complain(&warning);
+    }
     let how = format!("of {}", args.config.display());
     let size = write(&model, &monitor, how, &args.output)?;
     crate::cli::print(&format!("wrote {}: the model and its monitor, {size} bytes\n", args.output.display()))

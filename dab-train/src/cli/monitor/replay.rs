@@ -8,7 +8,10 @@ use serde_json::json;
 
 use super::stream::{Scores, StreamArgs};
 use crate::{
-    cli::text::{grouped, plural},
+    cli::{
+        complain,
+        text::{grouped, plural},
+    },
     measure::stream::{file::MonitorFile, replay::Replay, upper_mean},
     report::plot,
     support::files::save,
@@ -67,6 +70,9 @@ pub fn run(args: &Args) -> Result<()> {
         )?,
         (None, None) => bail!("which monitor? Give --config, or a --model whose file has one"),
     };
+    if let Some(warning) = file.as_ref().and_then(|file| config.mismatch(file)) {
+        complain(&warning);
+    }
     let mut scores = Scores::new(&args.stream, file.as_ref(), model.as_ref());
     let mut replay = Replay::new(config.config)?;
     for (i, path) in args.streams.iter().enumerate() {

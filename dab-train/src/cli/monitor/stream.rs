@@ -113,6 +113,18 @@ impl<'a> Scores<'a> {
         Ok(())
     }
 
+    /// Rows of a file, without their scores; counts to `enough` and no further.
+    pub fn count(&self, path: &Path, enough: u64) -> Result<u64> {
+        let mut rows = self.open(path, false)?;
+        let mut row = vec![0.0; self.layout(false).inputs];
+        let mut found = 0;
+        // A row that cannot be read is refused, by its words, where scores are read.
+        while found < enough && !matches!(rows.next_into(&mut row), Ok(false) | Err(RowError::End(_))) {
+            found += 1;
+        }
+        Ok(found)
+    }
+
     /// Gives every row's score to `each`.
     pub fn each(&mut self, path: &Path, mut each: impl FnMut(f32)) -> Result<()> {
         self.read(path, false, |score, _| each(score))

@@ -13,10 +13,11 @@ use crate::{
         place::Place,
         text::{grouped, plural, rounded},
     },
+    export::model_file::ModelFile,
     measure::stream::{
         delay::{FaultLog, Found},
         file::MonitorFile,
-        tune::{FAULTS, Request, Tuned},
+        tune::{FAULTS, Goal, Request, Tuned},
     },
     report::plot,
     support::files::save,
@@ -97,26 +98,30 @@ pub fn run(args: &Args) -> Result<()> {
     let file = args.stream.model()?;
     let model = file.as_ref().map(|file| file.model()).transpose()?;
     let mut scores = Scores::new(&args.stream, file.as_ref(), model.as_ref());
+    let names: Vec<String> = args.streams.iter().map(|path| format!("`{}`", path.display())).collect();
+    let goal = Goal { tick: args.tick, budget: args.false_alarms_per_hour, confidence: args.confidence };
+    // To count rows is quick, to score them is not.
+    if model.is_some() && args.streams.iter().all(|path| path.is_file()) {
+        // One more than needed: hours are rounded.
+        let (enough, mut rows) = (goal.rows().saturating_add(1), 0);
+        for path in &args.streams {
+            rows += scores.count(path, enough.saturating_sub(rows))?;
+        }
+        goal.check(rows).with_context(|| names.join(", "))?;
+    }
     let logs: Vec<Vec<f32>> = args.streams.iter().map(|path| scores.all(path)).collect::<Result<_>>()?;
     let mut faults = Vec::new();
     for path in &args.faults {
         let (found, onset) = scores.fault(path)?;
         faults.push(FaultLog { name: path.display().to_string(), scores: found, onset });
     }
-    let request = Request {
-        logs: &logs,
-        faults: &faults,
-        tick: args.tick,
-        budget: args.false_alarms_per_hour,
-        confidence: args.confidence,
-        timeout: args.timeout,
-    };
-    let names: Vec<String> = args.streams.iter().map(|path| format!("`{}`", path.display())).collect();
+    let request = Request { logs: &logs, faults: &faults, goal, timeout: args.timeout };
     let tuned = request.tune().with_context(|| names.join(", "))?;
-    write(args, &tuned)?;
+    let identity = file.as_ref().map(ModelFile::identity);
+    let monitor = MonitorFile { config: tuned.config, tick: args.tick, model: identity };
+    write(args, &tuned, &monitor)?;
     let mut said = words(args, &tuned);
     if let (Some(path), Some(file)) = (&args.into, &file) {
-        let monitor = MonitorFile { config: tuned.config, tick: args.tick };
         let how = format!(
             "tuned on {:.2} hours of {} at a tick of {:?} s; false alarms an hour: budget {}, at most {:.3}",
             tuned.hours,
@@ -131,13 +136,12 @@ pub fn run(args: &Args) -> Result<()> {
     crate::cli::print(&said)
 }
 
-fn write(args: &Args, tuned: &Tuned) -> Result<()> {
-    let file = MonitorFile { config: tuned.config, tick: args.tick };
+fn write(args: &Args, tuned: &Tuned, file: &MonitorFile) -> Result<()> {
     let stem = args.output.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let title = "Delay and budget";
     let drawing = plot::budgets(title, &tuned.sweep)?.file();
     let toml = file.toml(tuned, args.false_alarms_per_hour, args.confidence);
-    debug_assert_eq!(MonitorFile::parse(&toml).ok().as_ref(), Some(&file));
+    debug_assert_eq!(MonitorFile::parse(&toml).ok().as_ref(), Some(file));
     save(&args.output, toml)?;
     save(&args.output.with_extension("h"), file.c(&stem))?;
     save(&args.output.with_extension("rs"), file.rust())?;

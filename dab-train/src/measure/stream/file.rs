@@ -9,6 +9,7 @@ use dab_core::monitor::{Config, Drift, LEVELS, Monitor};
 use serde::Deserialize;
 
 use super::tune::Tuned;
+use crate::export::model_file::ModelFile;
 
 /// `monitor.toml`.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +18,8 @@ pub struct MonitorFile {
     pub config: Config,
     /// Seconds of a tick.
     pub tick: f64,
+    /// Identity of the model whose scores it was tuned on; `None` if nobody knows: recorded scores, or an older file.
+    pub model: Option<u32>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -24,8 +27,8 @@ pub struct MonitorFile {
 struct Whole {
     stream: Stream,
     monitor: Values,
-    #[serde(rename = "tuned")]
-    _tuned: Option<toml::Table>,
+    #[serde(default)]
+    tuned: toml::Table,
 }
 
 #[derive(Debug, Deserialize)]
@@ -83,13 +86,30 @@ impl MonitorFile {
         let (config, tick) = model.monitor_config().zip(model.monitor_tick())?;
         // The file has four bytes for it: a tick that was written as 0.01 is the number 0.01, not the nearest of these.
         let tick = tick.to_string().parse().unwrap_or_else(|_| tick.into());
-        Some(Self { config, tick })
+        Some(Self { config, tick, model: None })
+    }
+
+    /// Why the thresholds may not fit `model`: they are scores of another one.
+    pub fn mismatch(&self, model: &ModelFile) -> Option<String> {
+        let (tuned, found) = (self.model?, model.identity());
+        (tuned != found).then(|| {
+            format!(
+                "warning: the monitor was tuned on scores of model {tuned:08x}, and this is model {found:08x}: its thresholds and its \
+                 false alarms an hour are those of the other one; tune it again with this model"
+            )
+        })
     }
 
     /// Reads the text of a file.
     pub fn parse(text: &str) -> Result<Self> {
-        let Whole { stream, monitor: m, .. } =
+        let Whole { stream, monitor: m, tuned } =
             toml::from_str(text).context("not a file of `dab monitor tune`")?;
+        let model = tuned.get("model").map(|identity| {
+            let read = identity.as_str().and_then(|digits| u32::from_str_radix(digits, 16).ok());
+            read.with_context(|| {
+                format!("model = {identity} is not the identity of a model, eight hexadecimal digits")
+            })
+        });
         let tick = stream.tick_seconds;
         ensure!(tick > 0.0 && tick.is_finite(), "tick_seconds is {tick}, it must be above 0");
         let config = Config {
@@ -110,7 +130,7 @@ impl MonitorFile {
             },
         };
         Monitor::new(config)?;
-        Ok(Self { config, tick })
+        Ok(Self { config, tick, model: model.transpose()? })
     }
 
     /// The names and numbers of the configuration, as TOML.
@@ -148,10 +168,11 @@ impl MonitorFile {
              # The same for C and Rust is in the .h and .rs beside this file.\n\n\
              [stream]\ntick_seconds = {:?}\n\n\
              [monitor]\n{}\n\
-             [tuned]\nfalse_alarms_per_hour = {budget:?}\nconfidence = {confidence:?}\nhours = {:?}\n\
+             [tuned]\n{}false_alarms_per_hour = {budget:?}\nconfidence = {confidence:?}\nhours = {:?}\n\
              alarms = {}\nalarms_per_hour_at_most = {:?}\nblocks = {}\nblock_correlation = {:?}\n",
             self.tick,
             self.settings(),
+            self.model.map_or_else(String::new, |identity| format!("model = \"{identity:08x}\"\n")),
             tuned.hours,
             tuned.alarms,
             tuned.upper,

@@ -52,14 +52,49 @@ pub struct Request<'a> {
     pub logs: &'a [Vec<f32>],
     /// Recorded faults.
     pub faults: &'a [FaultLog],
+    /// Tick, budget and confidence.
+    pub goal: Goal,
+    /// Ticks without an input until the state is stale.
+    pub timeout: u32,
+}
+
+/// What a monitor must keep; it says how long a recording must be.
+#[derive(Clone, Copy, Debug)]
+pub struct Goal {
     /// Seconds of a tick.
     pub tick: f64,
     /// False alarms an hour.
     pub budget: f64,
     /// Of the bound.
     pub confidence: f64,
-    /// Ticks without an input until the state is stale.
-    pub timeout: u32,
+}
+
+impl Goal {
+    /// Hours without an alarm that show that the budget is kept.
+    fn hours(&self) -> f64 {
+        upper_mean(0, self.confidence) / self.budget
+    }
+
+    /// The same as rows.
+    pub fn rows(&self) -> u64 {
+        (self.hours() * 3600.0 / self.tick).ceil() as u64
+    }
+
+    /// Refuses a recording of fewer rows.
+    pub fn check(&self, rows: u64) -> Result<()> {
+        let (hours, needed, budget) = (rows as f64 * self.tick / 3600.0, self.hours(), self.budget);
+        if hours < needed {
+            let percent = (self.confidence * 1e4).round() / 100.0;
+            // Rounded up, so that a log of the hours that are named is long enough.
+            let named = (needed * 100.0).ceil() / 100.0;
+            bail!(
+                "the log has {hours:.3} hours, too few to show a budget of {budget} false alarms an hour with {percent} % \
+                 confidence: record at least {named:.2} hours ({} rows) of normal operation, or allow more",
+                self.rows()
+            );
+        }
+        Ok(())
+    }
 }
 
 /// How the answer moves with the budget.
@@ -110,13 +145,13 @@ impl Request<'_> {
     }
 
     fn hours(&self) -> f64 {
-        self.total() as f64 * self.tick / 3600.0
+        self.total() as f64 * self.goal.tick / 3600.0
     }
 
     /// The shortest block whose means are not correlated, and the correlation.
     fn block(&self) -> (usize, f64, bool) {
         let most = (self.total() / FEWEST_BLOCKS).max(1);
-        let shortest = ((SHORTEST_SECONDS / self.tick).ceil() as usize).max(SHORTEST_INPUTS);
+        let shortest = ((SHORTEST_SECONDS / self.goal.tick).ceil() as usize).max(SHORTEST_INPUTS);
         let mut block = shortest.min(most);
         loop {
             let means = block_means(self.logs, block, f32::MAX);
@@ -144,9 +179,9 @@ impl Request<'_> {
         let exit = q90.min(0.5 * (median + enter)).min(enter);
         let mut means = block_means(self.logs, block, enter);
         means.sort_unstable_by(f32::total_cmp);
-        let per_hour = 3600.0 / (block as f64 * self.tick);
-        let alarm = (per_hour / (SHARE * self.budget)).ln().max(1.0) as f32;
-        let half_second = (0.5 / self.tick).ceil();
+        let per_hour = 3600.0 / (block as f64 * self.goal.tick);
+        let alarm = (per_hour / (SHARE * self.goal.budget)).ln().max(1.0) as f32;
+        let half_second = (0.5 / self.goal.tick).ceil();
         Config {
             enter,
             exit,
@@ -164,10 +199,10 @@ impl Request<'_> {
     fn fit(&self, votes: usize, window: usize, quantiles: [f32; 4], block: usize) -> Result<(Config, u64)> {
         let hours = self.hours();
         let peaks = peaks(self.logs, block, votes, window);
-        let allowed = allowed_count(self.budget * hours, self.confidence).unwrap_or(0);
+        let allowed = allowed_count(self.goal.budget * hours, self.goal.confidence).unwrap_or(0);
         // Only `allowed` pieces lie strictly above the next peak.
         let counted = peaks.get(allowed as usize).copied().unwrap_or(f32::MIN);
-        let fitted = level_at(&peaks, hours, SHARE * self.budget);
+        let fitted = level_at(&peaks, hours, SHARE * self.goal.budget);
         let enter = fitted.max(counted).max(quantiles[2]);
         let mut config = self.config(votes, window, enter, quantiles, block);
         let step = (0.1 * (enter - quantiles[0])).max(f32::EPSILON * enter.abs());
@@ -218,18 +253,7 @@ impl Request<'_> {
 
     /// Refuses logs that cannot show that a budget is kept.
     fn check(&self) -> Result<()> {
-        let (hours, budget) = (self.hours(), self.budget);
-        let needed = upper_mean(0, self.confidence) / budget;
-        if hours < needed {
-            let rows = (needed * 3600.0 / self.tick).ceil() as u64;
-            let percent = (self.confidence * 1e4).round() / 100.0;
-            // Rounded up, so that a log of the hours that are named is long enough.
-            let needed = (needed * 100.0).ceil() / 100.0;
-            bail!(
-                "the log has {hours:.3} hours, too few to show a budget of {budget} false alarms an hour with {percent} % \
-                 confidence: record at least {needed:.2} hours ({rows} rows) of normal operation, or allow more"
-            );
-        }
+        self.goal.check(self.total() as u64)?;
         let (inputs, rejected) =
             (self.total(), self.logs.iter().flatten().filter(|x| !x.is_finite()).count());
         ensure!(rejected < inputs, NO_SCORES);
@@ -269,14 +293,14 @@ impl Request<'_> {
         }
         let (config, alarms, _) = best.ok_or_else(|| refused.unwrap_or_else(|| anyhow!(NO_SCORES)))?;
         let hours = self.hours();
-        let ramp = (600.0 / self.tick) as usize;
+        let ramp = (600.0 / self.goal.tick) as usize;
         let to_ninety = 0.9 * (config.enter - quantiles[0]);
         let faults = self.faults.iter();
         Ok(Tuned {
             config,
             hours,
             alarms,
-            upper: upper_mean(alarms, self.confidence) / hours,
+            upper: upper_mean(alarms, self.goal.confidence) / hours,
             blocks: block_means(self.logs, block, f32::MAX).len(),
             correlation,
             correlated,
@@ -295,15 +319,15 @@ impl Request<'_> {
     fn sweep(&self, chosen: Config, quantiles: [f32; 4], block: usize, limit: usize) -> Vec<BudgetPoint> {
         let (votes, window) = (chosen.enter_votes as usize, chosen.window as usize);
         let peaks = peaks(self.logs, block, votes, window);
-        let per_hour = 3600.0 / (block as f64 * self.tick);
+        let per_hour = 3600.0 / (block as f64 * self.goal.tick);
         [0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0]
             .map(|times| {
-                let budget = times * self.budget;
+                let budget = times * self.goal.budget;
                 let enter = level_at(&peaks, self.hours(), SHARE * budget).max(quantiles[2]);
                 let mut config = Config { enter, exit: chosen.exit.min(enter), ..chosen };
                 config.drift.alarm = (per_hour / (SHARE * budget)).ln().max(1.0) as f32;
                 let found = self.imagined(config, quantiles, limit);
-                BudgetPoint { budget, enter, seconds: found.map(|found| found.ticks as f64 * self.tick) }
+                BudgetPoint { budget, enter, seconds: found.map(|found| found.ticks as f64 * self.goal.tick) }
             })
             .to_vec()
     }
