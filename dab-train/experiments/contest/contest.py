@@ -76,8 +76,13 @@ LEARNT = {
 }
 
 
-# Rows on which the rule was developed.
-DEVELOPMENT = {"development": development.development, "few": development.few, "networks": networks.networks}
+# Rows on which the rule was developed, and some beside them.
+DEVELOPMENT = {
+    "development": development.development,
+    "few": development.few,
+    "networks": networks.networks,
+    "others": development.others,
+}
 # Splits without baselines, for comparisons of settings.
 COMPARED = {"learning": development.learning}
 # The tables of the page, and those.

@@ -172,6 +172,16 @@ def development(seeds, options):
         yield from regression(name, seeds)
 
 
+def others(seeds, options):
+    """Tables of KEEL that are in no list above: what the rule does where nothing was chosen."""
+    for name, hide in {"led7digit": 2, "contraceptive": 1, "marketing": 2}.items():
+        yield from raw(name, *keel(name), hide, seeds, 4000)
+    for name in ("phoneme", "magic", "spambase", "wisconsin", "pima", "heart", "australian"):
+        yield from raw(name, *keel(name), 0, seeds, 3000)
+    for name in ("phoneme", "magic"):
+        yield from unlabelled(f"{name}, a regression", *keel(name), 1, 0, seeds)
+
+
 def learning(seeds, options):
     """Tables with classes, on which networks learn with their codebook."""
     tables = {"texture": 3, "satimage": 2, "penbased": 3, "segment": 2, "vowel": 3, "movement_libras": 4, "vehicle": 1}

@@ -24,7 +24,7 @@ const WELL_FOUND: f64 = 0.8;
 /// An error that is smaller than the mean's by less than this share is hardly better.
 const SLIGHT: f64 = 0.05;
 /// A band is called too wide where it is so many times as wide as a constant one, on average.
-const WIDER: f64 = 1.1;
+const WIDER: f64 = 1.25;
 /// Found strangers must be this many times the false alarms to be called found at all; so must errors.
 const TIMES: f64 = 2.0;
 
