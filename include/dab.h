@@ -281,8 +281,8 @@ DAB_API DAB_WARN_UNUSED dab_status dab_predict(const dab_model *model, const flo
 DAB_API DAB_WARN_UNUSED dab_status dab_predict_batch(const dab_model *model, const float *input, size_t rows,
     size_t inputs, float *outputs, size_t output_count, void *scratch, size_t scratch_bytes, dab_assessment *out);
 
-/* The bands of a regression's outputs: output j lies within outputs[j] +- bands[j] * a.uncertainty for 95 % of inputs like the
- * training data, on average. bands: `outputs` floats, in the target's unit per nat. Ask once, at boot.
+/* The bands of a regression's outputs: for 95 % of inputs like the training data the truth lies within output +- band *
+ * a.uncertainty, on average. bands: `outputs` floats, in the target's unit per nat. Ask once, at boot.
  * Returns DAB_OK, DAB_ERR_NO_BANDS (no regression, or made without held-out targets), DAB_ERR_OUTPUT_LENGTH, or -1 to -6
  * for bad pointers. */
 DAB_API DAB_WARN_UNUSED dab_status dab_model_bands(const dab_model *model, float *bands, size_t outputs);

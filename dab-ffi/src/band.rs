@@ -4,8 +4,8 @@ use crate::attribute::own_numbers;
 use crate::model::Handle;
 use crate::status::{self, DAB_ERR_NO_BANDS, Status};
 
-/// The bands of a regression's outputs: output j lies within outputs[j] +- bands[j] * a.uncertainty for 95 % of inputs like the
-/// training data, on average. bands: `outputs` floats, in the target's unit per nat. Ask once, at boot.
+/// The bands of a regression's outputs: for 95 % of inputs like the training data the truth lies within output +- band *
+/// a.uncertainty, on average. bands: `outputs` floats, in the target's unit per nat. Ask once, at boot.
 /// Returns DAB_OK, DAB_ERR_NO_BANDS (no regression, or made without held-out targets), DAB_ERR_OUTPUT_LENGTH, or -1 to -6
 /// for bad pointers.
 #[unsafe(no_mangle)]

@@ -11,6 +11,8 @@ const SLICE = 24;
 // Columns of a model with channels, behind the first four of every model.
 const FIXED = 4;
 const CHANNELS = ["unfamiliarity", "ambiguity", "ambiguity_p", "class", "runner_up"];
+// Names that an error lists.
+const LISTED = 8;
 // Rows are kept in blocks, since nobody knows their number.
 const BLOCK = 4096;
 
@@ -98,12 +100,15 @@ class Rows {
       }
       return;
     }
+    const missing = engine.inputNames.filter((name) => !this.header.includes(name)).map((name) => `\`${name}\``);
+    if (missing.length > 0) {
+      const rest = missing.length > LISTED ? ` and ${missing.length - LISTED} more` : "";
+      const count = missing.length > 1 ? ` (${missing.length} of its ${engine.inputs} inputs are missing)` : "";
+      throw new Error(`no column is called ${missing.slice(0, LISTED).join(", ")}${rest}, which the model takes${count}: `
+        + `rename the columns${this.separatorWords(fields)}`);
+    }
     this.columns = engine.inputNames.map((name) => {
       const first = this.header.indexOf(name);
-      if (first < 0) {
-        throw new Error(`no column is called \`${name}\`, which the model takes (its inputs are `
-          + `${engine.inputNames.join(", ")}): rename the columns${this.separatorWords(fields)}`);
-      }
       if (this.header.includes(name, first + 1)) throw new Error(`two columns are called \`${name}\`: keep one`);
       return first;
     });
