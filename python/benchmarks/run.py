@@ -223,6 +223,12 @@ def gate(bench):
 
 def main():
     arguments = sys.argv[1:]
+    values = {arguments[at + 1] for at, flag in enumerate(arguments[:-1]) if flag in ("--seeds", "--out", "--only", "--write")}
+    unknown = set(arguments) - values - {*TASKS, "--gate", "--seeds", "--out", "--only", "--write"}
+    if unknown:
+        # A run of all tasks takes hours and writes over results.json: nobody should start one by a slip.
+        print(__doc__)
+        return None if unknown <= {"-h", "--help"} else f"unknown: {', '.join(sorted(unknown))}"
     option = lambda name, default: arguments[arguments.index(name) + 1] if name in arguments else default  # noqa: E731
     seeds, out = range(int(option("--seeds", 20))), Path(option("--out", HERE))
     if "--write" in arguments:
@@ -259,4 +265,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -5,6 +5,7 @@ import math
 import os
 import pickle
 import struct
+import sys
 import tempfile
 import threading
 import unittest
@@ -246,6 +247,49 @@ class Memories(unittest.TestCase):
         refused(self, -8, "out of range", dab.Memory, codes=0, dim=1, std=0.1)
         refused(self, -11, "not a finite number", memory.observe, [math.inf])
 
+    def test_many_are_assessed_as_one_by_one(self):
+        rows = np.random.default_rng(5).uniform(size=(50, 2)).astype(np.float32)
+        memory = dab.Memory(codes=16, dim=2, std=0.2)
+        memory.observe(rows[:25])
+        before = memory.save()
+        found = memory.assess(rows)
+        self.assertEqual([tuple(memory.assess(row))[:5] for row in rows],
+                         [(f.bonus, f.visits, f.uncertainty, f.nearest, f.nearest_distance) for f in found])
+        self.assertEqual(memory.save(), before)
+        wide = memory.assess(rows, std=1.0)
+        self.assertEqual([memory.assess(row, std=1.0).visits for row in rows], list(wide.visits))
+        self.assertEqual(len(memory.assess(np.zeros((0, 2)))), 0)
+
+    def test_threads_may_share_a_memory(self):
+        memory = dab.Memory(codes=2, dim=2, std=0.1)
+        memory.observe([[0.0, 0.0], [10.0, 10.0]])
+        wrong, interval = [], sys.getswitchinterval()
+
+        def ask(value, code):
+            wrong.extend(1 for _ in range(30_000) if memory.assess([value, value]).nearest != code)
+
+        sys.setswitchinterval(1e-6)
+        try:
+            threads = [threading.Thread(target=ask, args=given) for given in ((0.0, 0), (10.0, 1))]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        finally:
+            sys.setswitchinterval(interval)
+        self.assertEqual(len(wrong), 0)
+
+    def test_a_std_is_not_suggested_without_a_word_for_what_never_changes(self):
+        rows = np.random.default_rng(6).uniform(size=(500, 3))
+        rows[:, 1] = 1.0
+        with self.assertWarnsRegex(UserWarning, r"the values \[1\], counting from 0, hardly change"):
+            dab.suggest_std(rows, 256)
+        for bad in (rows[0], np.zeros((0, 3)), np.full((5, 3), np.nan)):
+            with self.assertRaises(ValueError):
+                dab.suggest_std(bad, 256)
+        with self.assertRaises(ValueError):
+            dab.suggest_std(rows[:, [0, 2]], 0)
+
     def test_ellipse_and_random_features(self):
         ellipse = dab.Ellipse(3)
         self.assertEqual(ellipse.observe([3, 0, 0]), 9)
@@ -421,6 +465,16 @@ class Wrappers(unittest.TestCase):
         other = dab.NoveltyWrapper(self.env(), dab.Memory(codes=64, dim=1, std=0.2))
         other.load(path)
         self.assertEqual((other.novelty.memory.visits, other.novelty.steps), (20, 20))
+        wider = dab.NoveltyWrapper(self.env(), dab.Memory(codes=64, dim=1, std=3.0))
+        with self.assertRaisesRegex(ValueError, "the saved memory has std 0.2, this one 3.0"):
+            wider.load(path)
+
+    def test_an_environment_that_does_not_fit_is_refused_at_once(self):
+        with self.assertRaisesRegex(ValueError, "the observations have 1 values, the memory takes 2"):
+            dab.NoveltyWrapper(self.env(), dab.Memory(codes=4, dim=2, std=0.2))
+        with self.assertRaisesRegex(TypeError, "the memory is a NoneType"):
+            dab.NoveltyWrapper(self.env(), None)
+        dab.NoveltyWrapper(self.env(), dab.Memory(codes=4, dim=2, std=0.2), encoder=lambda seen: [seen[0], 0.0])
 
     def test_a_reset_in_the_same_step_is_not_scored(self):
         import gymnasium

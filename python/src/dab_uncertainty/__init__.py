@@ -12,7 +12,8 @@ turns uncertainties into that decision.
     memory = dab.Memory(codes=256, dim=2, std=0.1)
     reward += 0.1 * memory.observe(state).bonus
 
-Errors are exceptions with the words of the C library. Calls release the GIL.
+Errors are exceptions with the words of the C library. Calls release the GIL. Threads may share a `Model` or a `Memory`; an
+`Exploration`, an `Ellipse`, a `Guard` and a `Monitor` belong to one thread.
 """
 
 from ._library import Error, library_path
@@ -39,8 +40,6 @@ __all__ = [
     "Model",
     "Monitor",
     "Novelty",
-    "NoveltyVecWrapper",
-    "NoveltyWrapper",
     "Unsupported",
     "check",
     "export",
@@ -54,16 +53,14 @@ __version__ = "0.1.0"
 
 def __getattr__(name: str):
     # Gymnasium, Stable-Baselines3 and pyarrow are only imported by those who use them.
-    if name == "arrow":
-        import importlib
+    import importlib
 
-        return importlib.import_module(".arrow", __name__)
-    if name == "NoveltyWrapper":
-        from .gym import NoveltyWrapper
-
-        return NoveltyWrapper
-    if name == "NoveltyVecWrapper":
-        from .sb3 import NoveltyVecWrapper
-
-        return NoveltyVecWrapper
+    rooms = {"arrow": "arrow", "NoveltyWrapper": "gym", "NoveltyVecWrapper": "sb3"}
+    if name in rooms:
+        try:
+            room = importlib.import_module(f".{rooms[name]}", __name__)
+        except ModuleNotFoundError as error:
+            extra = f"pip install '{__name__.replace('_', '-')}[{rooms[name]}]'"
+            raise ModuleNotFoundError(f"{name} needs the package {error.name}: {extra}", name=error.name) from error
+        return room if name == "arrow" else getattr(room, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -25,10 +25,21 @@ class Bonus:
         learning_starts: int,
         centered: bool,
     ) -> None:
+        if not isinstance(memory, Memory):
+            raise TypeError(f"the memory is a {type(memory).__name__}, wanted is a dab_uncertainty.Memory")
         self.memory, self.encoder = memory, encoder
         self.learning_starts, self.steps = learning_starts, 0
         self.exploration = Exploration(weight, end, steps, schedule, centered=centered)
         self.training = True
+
+    def check_space(self, space: Any) -> None:
+        """Refuses an environment whose observations the memory cannot take as they are."""
+        shape = getattr(space, "shape", None)
+        if self.encoder is None and shape is not None and int(np.prod(shape)) != self.memory.dim:
+            raise ValueError(
+                f"the observations have {int(np.prod(shape))} values, the memory takes {self.memory.dim}: make it with that `dim`, "
+                "or give an `encoder`"
+            )
 
     def encode(self, observation: Any) -> np.ndarray:
         found = self.encoder(observation) if self.encoder else observation
@@ -55,6 +66,9 @@ class Bonus:
     def load(self, path: Any) -> None:
         with open(path, "rb") as file:
             state = pickle.load(file)
+        saved, own = (memory.__getstate__()["std"] for memory in (state["memory"], self.memory))
+        if not np.array_equal(np.float32(saved), np.float32(own)):
+            raise ValueError(f"the saved memory has std {saved}, this one {own}: make it with the same, or everything looks new")
         self.memory.restore(state["memory"].save())
         self.exploration.restore(state["exploration"])
         self.steps = state["steps"]

@@ -15,8 +15,9 @@ class NoveltyWrapper(gymnasium.Wrapper):
 
     memory: the memory that learns. weight, end, steps, schedule: of the bonus, as `Exploration`. encoder: from an observation
     (a dict, an image) to a vector of `memory.dim` numbers; without it the observation itself, flattened. learning_starts: steps
-    before the first bonus; the memory learns from the first. centered: subtract the running mean of the bonus. episodic: forget
-    at each reset. `training = False` gives the environment's own reward, and learns nothing.
+    before the first bonus; the memory learns from the first. centered: subtract the running mean of the bonus, for Q-learning;
+    the intrinsic reward is then below 0 wherever the bonus is below average. It is relative either way, and does not fade by itself:
+    `schedule="linear", steps=N` ends it. episodic: forget at each reset. `training = False` gives the environment's own reward, and learns nothing.
 
     `info` of each step has `extrinsic_reward`, `intrinsic_reward`, `novelty_bonus` and `novelty_visits`. The last observation of
     an episode is scored like every other; the first one, which no action led to, is not. A normalisation of observations that
@@ -39,6 +40,7 @@ class NoveltyWrapper(gymnasium.Wrapper):
     ) -> None:
         super().__init__(env)
         self.novelty = Bonus(memory, weight, end, steps, schedule, encoder, learning_starts, centered)
+        self.novelty.check_space(env.observation_space)
         self.episodic = episodic
         self._autoreset = False
 

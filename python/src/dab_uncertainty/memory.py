@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes as c
+import threading
+import warnings
 from typing import Any, NamedTuple, Optional, Union
 
 import numpy as np
@@ -33,7 +35,7 @@ class Memory:
     codes: how many places there are. dim: values of an input. std: what lies within this distance is the same; one number, or
     one for each value. spawn: an input farther than this (nats) from all codes becomes a code. alpha: larger means that only
     near codes count. widen: how much wider than an input a code may become. keep: what is left of every count after an
-    observation, 1 forgets nothing. horizon: largest count of a code. One thread at a time.
+    observation, 1 forgets nothing. horizon: largest count of a code. Threads may share a memory: one call waits for the other.
     """
 
     def __init__(
@@ -62,6 +64,8 @@ class Memory:
         status = lib.dab_memory_init(self._storage.ctypes.data, self._storage.nbytes, c.byref(config), c.byref(handle))
         check(status, "Memory")
         self._handle = handle
+        # Calls release the GIL, and share the places below.
+        self._lock = threading.RLock()
         # For single inputs: memory whose place is known, so that a call is one call.
         self._x = np.zeros(self.dim, np.float32)
         self._one = np.zeros(1, NOVELTY)
@@ -78,19 +82,29 @@ class Memory:
         x = np.asarray(x, np.float32)
         if x.shape != (self.dim,):
             raise ValueError(f"the input is {x.shape}, wanted is [{self.dim}]")
-        self._x[:] = x
-        if std is None:
-            check(function(*self._call))
-        else:
-            handle, place, _, dim, out = self._call
-            std = floats(np.broadcast_to(np.asarray(std, np.float32), (self.dim,)))
-            check(function(handle, place, std.ctypes.data, dim, out))
-        _, spawned, bonus, visits, uncertainty, nearest, distance = self._one[0].item()
+        with self._lock:
+            self._x[:] = x
+            if std is None:
+                check(function(*self._call))
+            else:
+                handle, place, _, dim, out = self._call
+                std = floats(np.broadcast_to(np.asarray(std, np.float32), (self.dim,)))
+                check(function(handle, place, std.ctypes.data, dim, out))
+            _, spawned, bonus, visits, uncertainty, nearest, distance = self._one[0].item()
         return Novelty(bonus, visits, uncertainty, nearest, distance, bool(spawned))
 
-    def assess(self, x: Any, std: Any = None) -> Novelty:
-        """How novel `x`, one input, is. Nothing is learned."""
-        return self._single(lib.dab_memory_assess, x, std)
+    def assess(self, x: Any, std: Any = None) -> "Union[Novelty, np.recarray]":
+        """How novel `x` is. Nothing is learned. [dim] gives a `Novelty`; [rows, dim] a record array with the same names."""
+        if np.ndim(x) == 1:
+            return self._single(lib.dab_memory_assess, x, std)
+        rows = rows_of(x, self.dim, "inputs")
+        stds = [None] * len(rows) if std is None else np.broadcast_to(np.asarray(std, np.float32), rows.shape)
+        out = np.zeros(len(rows), NOVELTY).view(np.recarray)
+        with self._lock:
+            for place, (row, own) in enumerate(zip(rows, stds)):
+                self._single(lib.dab_memory_assess, row, own)
+                out[place] = self._one[0]
+        return out
 
     def observe(self, x: Any, std: Any = None) -> "Union[Novelty, np.recarray]":
         """How novel `x` is; then it is learned. [dim] gives a `Novelty`; [rows, dim] a record array with the same names, rows
@@ -107,7 +121,8 @@ class Memory:
         out = np.zeros(len(rows), NOVELTY).view(np.recarray)
         if len(rows):
             out["size"][0] = NOVELTY.itemsize
-            status = lib.dab_memory_observe_batch(self._handle, rows.ctypes.data, place, *rows.shape, out.ctypes.data)
+            with self._lock:
+                status = lib.dab_memory_observe_batch(self._handle, rows.ctypes.data, place, *rows.shape, out.ctypes.data)
             check_rows(status, rows)
         return out
 
@@ -117,15 +132,18 @@ class Memory:
 
     def remove(self, index: int) -> None:
         """Forgets taught code `index`; the last taught code gets its number."""
-        check(lib.dab_memory_remove(self._handle, index))
+        with self._lock:
+            check(lib.dab_memory_remove(self._handle, index))
 
     def clear(self) -> None:
         """Forgets what was observed; what was taught stays."""
-        check(lib.dab_memory_clear(self._handle))
+        with self._lock:
+            check(lib.dab_memory_clear(self._handle))
 
     def _stats(self) -> MemoryStatistics:
         out = MemoryStatistics(size=c.sizeof(MemoryStatistics))
-        check(lib.dab_memory_stats(self._handle, c.byref(out)))
+        with self._lock:
+            check(lib.dab_memory_stats(self._handle, c.byref(out)))
         return out
 
     def __len__(self) -> int:
@@ -145,18 +163,23 @@ class Memory:
         """Mean, standard deviations and count of a code."""
         mean, std, count = np.empty(self.dim, np.float32), np.empty(self.dim, np.float32), c.c_float()
         place = (mean.ctypes.data, std.ctypes.data, self.dim, c.byref(count))
-        check(lib.dab_memory_code(self._handle, index, *place), f"code {index}")
+        with self._lock:
+            check(lib.dab_memory_code(self._handle, index, *place), f"code {index}")
         return mean, std, count.value
 
     def save(self) -> bytes:
         """Codes and settings as bytes, the same on every machine (not `std`)."""
-        data = c.create_string_buffer(int(self._stats().saved_bytes))
-        check(lib.dab_memory_save(self._handle, data, len(data)))
+        with self._lock:
+            data = c.create_string_buffer(int(self._stats().saved_bytes))
+            check(lib.dab_memory_save(self._handle, data, len(data)))
         return data.raw
 
     def restore(self, saved: bytes) -> None:
-        """Continues with a saved memory of the same dimension and at most as many codes as this one has places."""
-        check(lib.dab_memory_restore(self._handle, saved, len(saved)))
+        """Continues with a saved memory of the same dimension and at most as many codes as this one has places. `std` is not
+        among what was saved: give this memory the same one, or everything looks new."""
+        saved = bytes(saved)
+        with self._lock:
+            check(lib.dab_memory_restore(self._handle, saved, len(saved)))
 
     def __getstate__(self) -> dict:
         std = self._every_std if self._std is None else self._std
@@ -207,10 +230,25 @@ def suggest_std(observations: Any, codes: int, dims: Optional[int] = None) -> np
 
     A rate budget: with K codes in d dimensions there are about K^(1/d) codes along each. A code reaches 2 deviations to either
     side before another one is made (`spawn` 1), so the range of each value is divided by 2 K^(1/d). dims: how many dimensions
-    the states really have, if that is fewer than the observation's.
+    the states really have, if that is fewer than the observation's. Warns of values that do not change in the observations: nobody
+    can tell how far apart states lie along them.
     """
-    rows = np.atleast_2d(np.asarray(observations, np.float64))
+    rows = np.asarray(observations, np.float64)
+    if rows.ndim != 2 or not rows.size:
+        raise ValueError(f"the observations are {rows.shape}, wanted are [rows, values]")
+    if not np.isfinite(rows).all():
+        raise ValueError("an observation is not a finite number")
+    if codes < 1:
+        raise ValueError(f"codes is {codes}, wanted is a number from 1 on")
     d = dims or rows.shape[1]
     low, high = np.quantile(rows, [0.01, 0.99], axis=0)
-    spread = np.maximum(high - low, 1e-6 * (1 + np.abs(rows).max(axis=0)))
+    spread = high - low
+    constant = np.flatnonzero(spread <= 1e-6 * (1 + np.abs(rows).max(axis=0)))
+    if constant.size:
+        warnings.warn(
+            f"the values {constant.tolist()}, counting from 0, hardly change in these observations, so that any change makes a new code: "
+            "give observations in which they do, leave them out, or write their std yourself",
+            stacklevel=2,
+        )
+    spread = np.maximum(spread, 1e-6 * (1 + np.abs(rows).max(axis=0)))
     return (spread / (2.0 * codes ** (1.0 / d))).astype(np.float32)

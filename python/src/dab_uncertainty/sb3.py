@@ -34,6 +34,7 @@ class NoveltyVecWrapper(VecEnvWrapper):
     ) -> None:
         super().__init__(venv)
         self.novelty = Bonus(memory, weight, end, steps, schedule, encoder, learning_starts, centered)
+        self.novelty.check_space(venv.observation_space)
 
     @property
     def training(self) -> bool:
