@@ -133,23 +133,17 @@ fn distances_count_locally_where_rows_of_some_classes_lie_densely() {
 }
 
 #[test]
-fn one_view_with_every_code_is_taken_where_two_with_half_of_them_find_less() {
-    // Every class is 36 small clusters anywhere in a cube: only a code on each of them says where its rows are.
-    let mut random = Random::new(8, "choose");
-    let centres: Vec<[f32; 4]> = (0..144).map(|_| [(); 4].map(|()| 10.0 * random.uniform() as f32)).collect();
-    let labels: Vec<u32> = (0..1440).map(|row| row % 4).collect();
-    let row = |place: usize| centres[place % 144].map(|x| x + 0.1 * random.normal() as f32);
-    let mut inputs = Table::from_rows(&(0..1440).map(row).collect::<Vec<_>>()).unwrap();
-    // Columns of different units leave one norm, and so a view that whitens and one that does not.
-    inputs.values.iter_mut().step_by(4).for_each(|x| *x *= 1000.0);
-    let known = Rows { inputs: 4, ..rows(&labels, 4) };
-    let chosen = |flash| choose(&inputs, &labels, &known, &wish(Some(flash)), &|_, _| ()).unwrap();
-    let (small, large) = (chosen(8 << 10), chosen(64 << 10));
-    assert_eq!(small.views.len(), 1, "{small:?}");
-    assert!(
-        large.views.len() > 1,
-        "where there is room for all codes twice, two views are steadier: {large:?}"
-    );
+fn views_grow_without_another_one_where_the_flash_is_what_limits_them() {
+    let known = |each: usize| Rows { inputs: 8, outputs: 4, counts: vec![each; 4], strings: 64, int8: false };
+    let view = |filling| Candidate::untried(Norm::Columns, 1.0, filling, Form::Distance);
+    let (single, full) = (view(Filling::Single), view(Filling::Full));
+    let flash = Some(32 << 10);
+    assert!(would_grow(&[full], &known(5000), flash), "codes that have no room beside another view");
+    assert!(would_grow(&[single, full], &known(5000), flash), "one of them is enough");
+    assert!(!would_grow(&[full], &known(20), flash), "every row is a code anyway");
+    assert!(!would_grow(&[single], &known(5000), flash), "one code a class on every axis");
+    assert!(would_grow(&[single], &known(5000), Some(5 << 10)), "axes that have no room beside another view");
+    assert!(!would_grow(&[full], &known(5000), None), "no limit");
 }
 
 #[test]

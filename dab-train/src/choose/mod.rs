@@ -210,6 +210,15 @@ fn unjudged(chosen: &[Candidate], rows: &Rows, wish: &Wish, why: &str) -> Result
     Ok(sized(Choice { views, reasons: vec![why.to_owned()], ..Choice::default() }, rows, wish))
 }
 
+/// Whether some of these views would have more axes or codes without one more that shares the flash with them.
+fn would_grow(views: &[Candidate], rows: &Rows, flash: Option<u64>) -> bool {
+    let sizes = |sharing: usize| {
+        let room = flash.map(|flash| rows.room(flash) / sharing.max(1) as u64);
+        views.iter().map(|view| rows.size(view.norm, room, view.filling)).collect::<Vec<_>>()
+    };
+    sizes(views.len()) != sizes(views.len() + 1)
+}
+
 /// Views of all candidates in a file of `flash` bytes; none when one of them does not fit.
 fn views(candidates: &[Candidate], rows: &Rows, flash: Option<u64>) -> Option<Vec<ViewConfig>> {
     let room = flash.map(|flash| rows.room(flash) / candidates.len().max(1) as u64);
@@ -384,13 +393,9 @@ fn among(
     let used = &folds[..judged.len()];
     let mut auroc = curve::joined(used, &chosen, wish.flash, wish.seed)?;
     // Fewer views have more axes each, or more codes, where the flash is what limits them: that may be worth more than another view.
-    let sizes_among = |views: &[Candidate], count: usize| {
-        let room = wish.flash.map(|flash| rows.room(flash) / count as u64);
-        views.iter().map(|view| rows.size(view.norm, room, view.filling)).collect::<Vec<_>>()
-    };
     while chosen.len() > 1 && !late() {
         let fewer = &chosen[..chosen.len() - 1];
-        if sizes_among(fewer, fewer.len()) == sizes_among(fewer, chosen.len()) {
+        if !would_grow(fewer, rows, wish.flash) {
             break;
         }
         let blind_to_gain = fewer.iter().all(|view| view.norm.has_length());
