@@ -223,8 +223,9 @@ def gate(bench):
 
 def main():
     arguments = sys.argv[1:]
-    values = {arguments[at + 1] for at, flag in enumerate(arguments[:-1]) if flag in ("--seeds", "--out", "--only", "--write")}
-    unknown = set(arguments) - values - {*TASKS, "--gate", "--seeds", "--out", "--only", "--write"}
+    valued = {"--seeds", "--out", "--only", "--write"}
+    values = {value for flag, value in zip(arguments, arguments[1:]) if flag in valued}
+    unknown = set(arguments) - values - valued - {*TASKS, "--gate"}
     if unknown:
         # A run of all tasks takes hours and writes over results.json: nobody should start one by a slip.
         print(__doc__)

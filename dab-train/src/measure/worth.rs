@@ -26,6 +26,17 @@ pub enum Worth {
     Nothing,
 }
 
+impl Worth {
+    /// Rows from elsewhere say nothing about predictions for rows like the training rows: where most test rows are, `elsewhere` is
+    /// their share, and what seemed worth nothing is unknown.
+    pub const fn unless_from(self, elsewhere: Option<f64>) -> Self {
+        match (self, elsewhere) {
+            (Self::Nothing, Some(_)) => Self::Unknown,
+            (worth, _) => worth,
+        }
+    }
+}
+
 /// What classes are worth, beside always saying the commonest class of the test rows; and how many rows have that class.
 pub fn of_classes(labels: &[u32], count: usize, correct: &[bool]) -> (Worth, usize) {
     let counts = count_labels(labels, count);
@@ -163,17 +174,19 @@ pub fn useless(
             (worth, measured, "are the targets those of the rows?", few)
         }
     };
-    match (worth, elsewhere) {
-        (Worth::Nothing, Some(share)) => Some(format!(
-            "whether the model predicts anything cannot be told: {measured}, but {:.0} % of the test rows raise an alarm: they are \
-             unlike the training rows",
+    let few = match (worth, elsewhere) {
+        (Worth::Nothing, Some(share)) => format!(
+            "{:.0} % of the test rows raise an alarm: they are unlike the training rows",
             100.0 * share
-        )),
-        (Worth::Clear, _) => None,
-        (Worth::Unknown, _) => {
+        ),
+        _ => few,
+    };
+    match worth.unless_from(elsewhere) {
+        Worth::Clear => None,
+        Worth::Unknown => {
             Some(format!("whether the model predicts anything cannot be told: {measured}, but {few}"))
         }
-        (Worth::Nothing, None) => {
+        Worth::Nothing => {
             let classes = matches!(task.test.targets, Targets::Classes { .. });
             let hint = if classes { classifier.hint() } else { "" };
             Some(format!("THE MODEL PREDICTS NOTHING: {measured}; {question}{hint}"))

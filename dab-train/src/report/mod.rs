@@ -169,22 +169,25 @@ fn facts(subject: &Subject, model: &Model<'_>, contests: Vec<Contest>, extras: &
         let all = marked.iter().filter(|&&marked| marked).count();
         (wrong > 0).then(|| (caught, share(all, rows.len())))
     });
+    let alarms = alarms(model, &subject.test);
+    let elsewhere = elsewhere(&alarms);
     let skill = match (&subject.targets, correct, subject.regression()) {
         (Some(Targets::Classes { labels, count }), Some(correct), _) if !rows.is_empty() => {
             let right = correct.iter().filter(|&&right| right).count();
             let (worth, commonest) = worth::of_classes(labels, *count, &correct);
-            Some(Skill::Accuracy(share(right, rows.len()), share(commonest, rows.len()), worth))
+            Some(Skill::Accuracy(
+                share(right, rows.len()),
+                share(commonest, rows.len()),
+                worth.unless_from(elsewhere),
+            ))
         }
         (_, _, Some((predicted, targets))) if !rows.is_empty() => {
             let rmse = Regression::new(&predicted, targets, None)?.rmse;
             let (worth, trivial) = worth::of_numbers(&predicted, targets);
-            Some(Skill::Error(rmse, trivial, extras.band, worth))
+            Some(Skill::Error(rmse, trivial, extras.band, worth.unless_from(elsewhere)))
         }
         _ => None,
     };
-    let alarms = alarms(model, &subject.test);
-    // Rows from elsewhere say nothing about predictions for rows like the training rows.
-    let skill = skill.map(|skill| if elsewhere(&alarms).is_some() { skill.unknown() } else { skill });
     let classifier = match extras.origin.own_head {
         true => Classifier::Own,
         false if subject.classifies() && model.shape().layers == 0 => Classifier::Linear,

@@ -76,15 +76,6 @@ pub enum Skill {
 }
 
 impl Skill {
-    /// The same where nobody can tell what it is worth; what is clear stays so.
-    pub const fn unknown(self) -> Self {
-        match self {
-            Self::Accuracy(own, common, Worth::Nothing) => Self::Accuracy(own, common, Worth::Unknown),
-            Self::Error(own, mean, band, Worth::Nothing) => Self::Error(own, mean, band, Worth::Unknown),
-            other => other,
-        }
-    }
-
     const fn worth(self) -> Worth {
         match self {
             Self::Accuracy(.., worth) | Self::Error(.., worth) => worth,
